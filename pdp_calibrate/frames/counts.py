@@ -31,6 +31,10 @@ from pdp_calibrate.frames.open import (
 Key = tuple[Hashable, ...]
 
 
+_COUNTED_BY_PLACE = (
+    *(nw.Int8, nw.Int16, nw.Int32, nw.Int64),
+    *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64),
+)  # numpy has no wider ones
 _SPARSE = 4  # whole numbers that may name groups, for every row, to be counted by place
 
 
@@ -144,7 +148,7 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
 
 def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.int64] | None:
     """Return keys as whole numbers from zero on, few of which are nobody's; None if many are."""
-    if not kind.is_integer() or not len(column) or column.null_count():
+    if kind not in _COUNTED_BY_PLACE or not len(column) or column.null_count():
         return None
     keys = column.to_numpy()
     least, most = int(keys.min()), int(keys.max())

@@ -36,7 +36,7 @@ from pdp_calibrate.frames.open import (
     rows_in,
 )
 from pdp_calibrate.frames.order import GROUP, ORDER, Steps, Times, refuse_dask
-from pdp_calibrate.frames.sums import grid_exponent
+from pdp_calibrate.frames.sums import grid_exponent, real_values
 
 _GROUP, _ROWS, _SIZE, _COUNTED = GROUP, "__rows__", "__size__", "__counted__"
 
@@ -375,7 +375,7 @@ def _units(query: RowQuery, kind: nw.dtypes.DType, *, rows: int) -> tuple[nw.Exp
     refuse_words(name, kind)
     missing, rule = is_missing(name, kind), query.missing.get(name)
     instead = bounds[0] if rule in (None, "zero") else float(rule)  # type: ignore[arg-type]
-    value = nw.col(name).cast(nw.Float64)
+    value = real_values(name, kind, bounds)
     inside = nw.when(~missing).then(value).otherwise(nw.lit(instead)).clip(*bounds)
     units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor().cast(nw.Int64)
     return units, (1 - _flag(missing)) if rule == "zero" else nw.lit(1)

@@ -17,10 +17,11 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.open import (
@@ -44,6 +45,9 @@ _LARGEST_EXPONENT = 1000  # 2^1000 is still a float
 
 
 _AT_ONCE = 16_384  # values: 128 kB, which stay near the processor until they are added
+
+
+_WIDE, _EXACT = (nw.Int64, nw.UInt64), 2**53  # floats hold all whole numbers up to that
 
 
 Range = tuple[float, float]
@@ -120,7 +124,7 @@ def sum_in_memory(
     """
     refuse_words(column.name, kind)
     rows, (low, high) = len(column), bounds
-    values = column.cast(nw.Float64).to_numpy()  # what is null becomes NaN: missing, either way
+    values = _floats(column, kind)
     factor = 2.0 ** grid_exponent(column.name, bounds, rows)
     least, most, units = math.inf, -math.inf, 0
     inside = np.empty(min(rows, _AT_ONCE))
@@ -143,13 +147,35 @@ def sum_in_memory(
     return checked_sum(found, column.name, bounds, rows=rows, place=0, clamp=clamp)
 
 
+def _floats(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.float64]:
+    """Return a column that lies in memory as floats; nulls become NaN: missing, either way."""
+    if kind in _WIDE:  # Arrow does not cast those beyond 2^53, and its error would tell of them
+        return column.to_numpy().astype(np.float64)
+    return cast("npt.NDArray[np.float64]", column.cast(nw.Float64).to_numpy())
+
+
+def real_values(name: str, kind: nw.dtypes.DType, bounds: Range) -> nw.Expr:
+    """Return the values of a column as floats, whichever side of its bounds they lie on.
+
+    Arrow does not cast whole numbers beyond 2^53: an error would say that a secret is so large.
+    Where the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds.
+    """
+    value = nw.col(name)
+    if kind in _WIDE and max(map(abs, bounds)) < _EXACT:
+        if kind == nw.UInt64:  # compared as what they are: signed numbers do not hold them all
+            value = value.clip(None, nw.lit(_EXACT, nw.UInt64))
+        else:
+            value = value.clip(-_EXACT, _EXACT)
+    return value.cast(nw.Float64)
+
+
 def grid_cells(
     name: str, kind: nw.dtypes.DType, bounds: Range, *, rows: int, place: int
 ) -> Sequence[nw.Expr]:
     """Return for each row the whole number it adds, and what may be wrong with its value."""
     refuse_words(name, kind)
     low, high = bounds
-    missing, value = is_missing(name, kind), nw.col(name).cast(nw.Float64)
+    missing, value = is_missing(name, kind), real_values(name, kind, bounds)
     finite = value.is_finite()
     # What is missing or infinite is refused below; until then it must survive the cast.
     inside = nw.when(finite).then(value).otherwise(nw.lit(low)).clip(low, high)

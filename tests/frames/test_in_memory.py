@@ -11,8 +11,11 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.grouped import read_groups
+from pdp_calibrate.frames.order import clamped_sums_by_rank
+from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.frames.sums import clamped_sums
 
 LONG = 40_000  # rows: more than are added at once
@@ -89,6 +92,37 @@ def test_nulls_are_missing_whatever_the_type(kind):
         clamped_sums(frame, {"x": (0.0, 1.0)}, clamp=True)
     sums, _ = clamped_sums(frame.iloc[:2], {"x": (0.0, 1.0)}, clamp=True)
     assert sums["x"].total == 1
+
+
+@kinds
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_whole_numbers_beyond_floats_are_clamped_like_any_others(make, kind):
+    """Arrow does not cast them to floats: its refusal would say that a secret is so large."""
+    values = np.array([2**53 + 1, 3, np.iinfo(kind).max, np.iinfo(kind).min], dtype=kind)
+    frame = make({"home": [1, 1, 2, 2], "x": values})
+    sums, _ = clamped_sums(frame, {"x": (-1.0, 10.0)}, clamp=True)
+    assert sums["x"].total == 23 + max(-1, int(values[3]))
+    wide, _ = clamped_sums(frame, {"x": (-1.0, 2.0**60)}, clamp=True)
+    exact = 2**53 + 3 + 2**60 + max(-1, int(values[3]))  # 2^53 + 1 is no float
+    assert 0 <= exact - wide["x"].total < len(values) * wide["x"].step
+    query = RowQuery(kind="sum", value="x", bounds=(-1, 10))
+    assert read_rows(frame, query, groups="home").totals == (sums["x"].total,)
+    with pytest.raises(pdp.ModelError, match="outside the bounds"):
+        clamped_sums(frame, {"x": (-1.0, 10.0)}, clamp=False)
+
+
+@pytest.mark.parametrize("make", [KINDS["pandas"], KINDS["pandas, Arrow"]])
+def test_whole_numbers_beyond_floats_are_clamped_by_their_place(make):
+    frame = make(
+        {"home": [1, 1, 2, 2], "t": [1, 2, 1, 2], "x": [2**53 + 1, 3, 2**63 - 1, -(2**63)]}
+    )
+    found, _ = clamped_sums_by_rank(frame, "x", (-1.0, 10.0), by="home", order_by="t", clamp=True)
+    assert {place: one.total for (_, place), one in found.items()} == {0: 20, 1: 2}
+
+
+def test_groups_named_by_numbers_of_128_bits_are_counted():
+    frame = pl.DataFrame({"home": pl.Series([1, 1, 2], dtype=pl.Int128)})
+    assert group_sizes(frame, "home") == Counter({2: 1, 1: 1})
 
 
 @settings(max_examples=100, deadline=None)
