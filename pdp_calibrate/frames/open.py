@@ -77,21 +77,23 @@ def column_name(name: Hashable) -> str:
 
 def opened(frame: Any) -> nw.LazyFrame[Any]:
     """Return any frame as a lazy one."""
-    try:
-        return cast("nw.LazyFrame[Any]", nw.from_native(_named_by_text(frame)).lazy())
-    except TypeError as error:
-        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    except nw.exceptions.DuplicateError:
-        raise ModelError("the columns of the frame must have different names.") from None
+    return cast("nw.LazyFrame[Any]", _wrapped(frame).lazy())
 
 
 def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
     """Return a frame that is in memory, with rows in order; None for one that is not."""
+    found = _wrapped(frame)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _wrapped(frame: Any) -> Any:
+    """Return a frame of any library, lazy or not, as narwhals holds it."""
     try:
-        found = nw.from_native(_named_by_text(frame))
+        return nw.from_native(_named_by_text(frame))
     except TypeError as error:
         raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    return found if isinstance(found, nw.DataFrame) else None
+    except nw.exceptions.DuplicateError:
+        raise ModelError("the columns of the frame must have different names.") from None
 
 
 def _named_by_text(frame: Any) -> Any:

@@ -96,22 +96,22 @@ def clamped_sums(
         _, names, schema = described(frame, list(ranges))
         refuse_empty(len(held))
         return {
-            name: sum_in_memory(held[name], schema[name], ranges[name], clamp=clamp)
-            for name in names
+            column: sum_in_memory(held[name], schema[name], ranges[column], clamp=clamp)
+            for column, name in zip(ranges, names, strict=True)
         }, len(held)
     table, names, schema = chosen(frame, list(ranges))
     rows = rows_in(frame)
     refuse_empty(rows)
     cells = [
         cell
-        for place, name in enumerate(names)
-        for cell in grid_cells(name, schema[name], ranges[name], rows=rows, place=place)
+        for place, (column, name) in enumerate(zip(ranges, names, strict=True))
+        for cell in grid_cells(name, schema[name], ranges[column], rows=rows, place=place)
     ]
     summed = one_row(table.select(*cells).select(nw.len().alias("rows"), *cell_sums(len(names))))
     refuse_changed(rows, summed["rows"])
     return {
-        name: checked_sum(summed, name, ranges[name], rows=rows, place=place, clamp=clamp)
-        for place, name in enumerate(names)
+        column: checked_sum(summed, column, bounds, rows=rows, place=place, clamp=clamp)
+        for place, (column, bounds) in enumerate(ranges.items())
     }, rows
 
 

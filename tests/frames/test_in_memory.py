@@ -185,3 +185,19 @@ def test_columns_are_refused_before_they_are_read(column):
     frame = pd.DataFrame({"home": [1.0, None], "__size__": [1.0, 2.0]})
     with pytest.raises(pdp.ModelError, match=column):
         read_groups(frame, column, by="home", bounds=(0.0, 2.0))
+
+
+def test_a_column_may_be_named_by_a_number():
+    frame = pd.DataFrame({0: [1, 1, 2, 2], 1: [0.0, 0.5, 0.5, 1.0]})
+    found = read_groups(frame, 1, by=0, bounds=(0.0, 1.0))
+    assert (found.sizes, found.sum.total) == (Counter({2: 2}), 2)
+    assert clamped_sums(frame, {1: (0.0, 1.0)}, clamp=False)[0][1] == found.sum
+    model = pdp.GaussianGroup(size=2, correlation=0.5, bounds=(0, 1))
+    released = pdp.calibrate(model, pdp.Sum(), epsilon=1.0).release(frame, value=1, groups=0)
+    assert np.isfinite(released.value)
+
+
+def test_columns_of_one_name_are_refused_by_name():
+    frame = pd.DataFrame([[1, 0, 1]], columns=["home", "x", "x"])
+    with pytest.raises(pdp.ModelError, match="must have different names"):
+        read_groups(frame, "x", by="home")
