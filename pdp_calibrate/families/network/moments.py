@@ -134,8 +134,7 @@ class Sums:
             The logarithms by tuple, a row for every tilt, and how far the difference of two of a
             row may be off.
         """
-        tables, said = self._upwards(tilts)
-        largest = functools.reduce(np.maximum, map(_magnitudes, tables), np.zeros(len(tilts[0])))
+        tables, said, largest = self._upwards(tilts)
         if self.target is not None:
             return {self.target: self._by_place(tables)[self.target]}, self._error(largest)
         heard = [np.zeros_like(logs) for logs in said]
@@ -170,7 +169,7 @@ class Sums:
         drawn = np.empty((number, len(self.sizes)))
         for place, value in self.fixed.items():
             drawn[:, place] = value
-        tables, _ = self._upwards([np.zeros((1, size)) for size in self.sizes])
+        tables, *_ = self._upwards([np.zeros((1, size)) for size in self.sizes])
         by_place = self._by_place(tables)
         for front in reversed(range(len(self.order))):
             later = [drawn[:, self.order[member]].astype(np.intp) for member in self._later[front]]
@@ -183,19 +182,27 @@ class Sums:
             drawn[:, self.order[front]] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
         return drawn
 
-    def _upwards(self, tilts: Sequence[FloatArray]) -> tuple[list[FloatArray], list[FloatArray]]:
+    def _upwards(
+        self, tilts: Sequence[FloatArray]
+    ) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
         """Return all that the fronts of each batch know, and what they say to their parents.
 
-        The latter are arrays without the axis of the tuple that a front sums over.
+        The latter are arrays without the axis of the tuple that a front sums over. Third, for each
+        tilt, the largest magnitude that was rounded.
         """
         tables, said = list[FloatArray](), list[FloatArray]()
+        largest = np.zeros(len(tilts[0]))
         for batch, table in self._batches:
             for run in batch.runs:
                 logs = _placed(said, run)
                 table = table + logs[:, 0] if logs.shape[1] == 1 else _running(table, logs)[:, -1]
             tables.append(self._tilted(batch, table, tilts))
+            # A tilt may cancel what the children say: so also before it. All that they say is
+            # negative, hence what they say in part is no larger.
+            for rounded in (table, tables[-1]):
+                largest = np.maximum(largest, _magnitudes(rounded))
             said.append(_log_sum(tables[-1], (2,)))
-        return tables, said
+        return tables, said, largest
 
     def _by_place(self, arrays: Sequence[FloatArray]) -> dict[int, FloatArray]:
         """Return what is said of the fronts of each batch by the tuple that they sum over."""
