@@ -312,8 +312,9 @@ def best_limit(
     gain = float(gains[which, row])
     if gain <= 0:
         return None  # no two values of a target are possible, or nothing is learned
-    off = 2 * (error + float(errors[which]))
-    off += 16 * UNIT_ROUNDOFF * float(np.abs(told[which, row][possible[row]]).max())
+    # Of whichever target and sign: rounding may have moved another one's gain up to this one's.
+    off = 2 * (error + float(errors.max()))
+    off += 16 * UNIT_ROUNDOFF * float(np.abs(told[:, possible]).max())
     secrets = int(highest[which, row].argmax()), int(lowest[which, row].argmin())
     return Limit(targets[row], secrets, signs[which], gain, off)
 

@@ -27,12 +27,15 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut, as_one
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
-from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.network.elimination import Elimination
 from pdp_calibrate.families.network.limits import Layers
 from pdp_calibrate.families.network.moments import Limit, Moments, best_limit
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.regions import Regions
+
+
+_LARGEST = 2.0**1010  # sum of budgets: what is made of them is still a float
 
 
 class Preparation:
@@ -125,7 +128,8 @@ class NetworkEngine(Engine):
         best = self._plain(scale)
         if best is not None and knowledge.fewest == knowledge.total - 1:
             return best
-        budgets = contributions.tuple_ranges() / scale
+        with np.errstate(over="ignore"):  # then refused
+            budgets = contributions.tuple_ranges() / scale
         bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
@@ -300,6 +304,8 @@ def budget_bounds(
         Bounds below this need not be lowered.
     """
     knowledge = problem.knowledge
+    if not budgets.max(initial=0.0) < _LARGEST / len(budgets):
+        raise PdpError("the leakage is too large for a floating-point number; raise the scale.")
     budgets = np.asarray(budgets * ROUND_UP)  # they are quotients of differences
     if knowledge.fewest == knowledge.total - 1:
         return budgets
