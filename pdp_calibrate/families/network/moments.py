@@ -97,7 +97,7 @@ class Sums:
 
     @functools.cached_property
     def _batches(self) -> list[tuple[Batch, FloatArray]]:
-        """Fronts alike, those below others first, and the logarithms of their own factors.
+        """Fronts of one kind, children before parents, and the logarithms of their own factors.
 
         Arrays are by front, by tilt and by the values of the front's members.
         """
@@ -141,7 +141,7 @@ class Sums:
         for number, (batch, own) in reversed(list(enumerate(self._batches))):
             table = self._tilted(batch, own, tilts) + heard[number][:, :, np.newaxis]
             below = [_placed(said, run) for run in batch.runs]
-            # What all children but one say is a sum of those before it and those after it.
+            # The messages of all children but one are a sum of those before it and after it.
             behind, later = list[FloatArray](), np.zeros(())
             for logs in reversed(below):
                 behind.append(_running(later, logs[:, ::-1]))
@@ -185,10 +185,10 @@ class Sums:
     def _upwards(
         self, tilts: Sequence[FloatArray]
     ) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
-        """Return all that the fronts of each batch know, and what they say to their parents.
+        """Return, for the fronts of each batch, their arrays and their messages to their parents.
 
-        The latter are arrays without the axis of the tuple that a front sums over. Third, for each
-        tilt, the largest magnitude that was rounded.
+        A message is the array summed over the axis of the front's own tuple. Third, for each tilt,
+        the largest magnitude that was rounded.
         """
         tables, said = list[FloatArray](), list[FloatArray]()
         largest = np.zeros(len(tilts[0]))
@@ -197,15 +197,15 @@ class Sums:
                 logs = _placed(said, run)
                 table = table + logs[:, 0] if logs.shape[1] == 1 else _running(table, logs)[:, -1]
             tables.append(self._tilted(batch, table, tilts))
-            # A tilt may cancel what the children say: so also before it. All that they say is
-            # negative, hence what they say in part is no larger.
+            # A tilt may cancel the messages, so sizes are taken before it too. Messages are not
+            # positive, hence sums of some of them are no larger than the sum of all.
             for rounded in (table, tables[-1]):
                 largest = np.maximum(largest, _magnitudes(rounded))
             said.append(_log_sum(tables[-1], (2,)))
         return tables, said, largest
 
     def _by_place(self, arrays: Sequence[FloatArray]) -> dict[int, FloatArray]:
-        """Return what is said of the fronts of each batch by the tuple that they sum over."""
+        """Return the arrays of all fronts, by the tuple that each front sums over."""
         return {
             place: array
             for (batch, _), several in zip(self._batches, arrays, strict=True)
@@ -240,7 +240,7 @@ def _sliced(
 
 
 def _placed(said: Sequence[FloatArray], run: Run) -> FloatArray:
-    """Return what children say, over the members of their parents."""
+    """Return the messages of children, over the members of their parents."""
     return said[run.batch][run.rows].reshape(run.shape)
 
 
@@ -312,7 +312,7 @@ def best_limit(
     gain = float(gains[which, row])
     if gain <= 0:
         return None  # no two values of a target are possible, or nothing is learned
-    # Of whichever target and sign: rounding may have moved another one's gain up to this one's.
+    # The largest error of any target and sign: the largest true gain may be one of the others.
     off = 2 * (error + float(errors.max()))
     off += 16 * UNIT_ROUNDOFF * float(np.abs(told[:, possible]).max())
     secrets = int(highest[which, row].argmax()), int(lowest[which, row].argmin())
@@ -356,9 +356,9 @@ class Moments:
         return self._kept[key]
 
     def events(self, knowledge: Knowledge, target: int) -> list[Known]:
-        """Return things that adversaries of the set may know about others than a target.
+        """Return examples of what adversaries of the set may know when they attack a target.
 
-        Nothing; or, where a sum over everyone is too much, everyone outside a region.
+        Either nothing or, where a sum over all tuples takes too long, all outside a region.
         """
         if self.network.influences is not None:
             return []
@@ -374,7 +374,7 @@ class Moments:
     def everything(self, knowledge: Knowledge) -> list[tuple[Known, tuple[int, ...]]]:
         """Return all that adversaries of a small set may know, with the targets of each.
 
-        Nothing where they, or what they may know, are too many, or sums are not affordable.
+        Empty where there are too many adversaries or values to know, or sums take too long.
         """
         if knowledge.most == 0 and knowledge.known is None:
             affordable = self.given({}, None).is_affordable
@@ -389,7 +389,7 @@ class Moments:
         """Return all values of known tuples, so far as they matter to a target; None if too many.
 
         Tuples that share no factor with the target, or with an unknown tuple connected to it, do
-        not matter. Where factors have zeros, not all values go together.
+        not matter. Where factors have zeros, some combinations of values are impossible.
         """
         if not known:
             return [{}] if self.given({}, target).is_affordable else None
@@ -418,7 +418,7 @@ class Moments:
         return events if self.given(events[0], target).is_affordable else None
 
     def _outside(self, target: int) -> Known | None:
-        """Return values of all outside a region around a target, which hardly lean either way."""
+        """Return values for all tuples outside a region, high and low ones in turn."""
         if target not in self._regions:
             self._regions[target] = None
             near = list(self.network.couplings.distances(target))
@@ -449,7 +449,7 @@ def association_slack(network: Network, contributions: Contributions) -> float:
     slack, edges = 0.0, dict[tuple[int, int], tuple[bool, bool]]()
     for scope, factor in zip(network.scopes, network.factors, strict=True):
         if len(scope) == 1:
-            continue  # single tuples do not matter; a zero there rules a value out
+            continue  # factors of single tuples do not matter; a zero there rules a value out
         if not np.all(factor > 0):
             return math.inf
         logs = np.log(factor)[np.ix_(*(orders[place] for place in scope))]

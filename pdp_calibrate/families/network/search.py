@@ -34,12 +34,11 @@ from pdp_calibrate.families.network.moments import Limit, Moments, best_limit
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.regions import Regions
 
-
 _LARGEST = 2.0**1010  # sum of budgets: what is made of them is still a float
 
 
 class Preparation:
-    """What searches need whatever the adversaries, computed when first needed."""
+    """What searches need that does not depend on the adversaries, computed when first needed."""
 
     def __init__(self, problem: Problem, network: Network) -> None:
         self.problem, self.network = problem, network
@@ -108,7 +107,7 @@ class NetworkEngine(Engine):
 
     @functools.cached_property
     def _regions(self) -> Regions | None:
-        """The regions of the answer, or of the number that all its coordinates repeat."""
+        """The regions of the answer, or of the one number that all its coordinates equal."""
         tree = self.network.tree
         if tree is None:
             return None
@@ -143,7 +142,7 @@ class NetworkEngine(Engine):
         return find(scale, bounds, best, limits)
 
     def _plain(self, scale: float) -> Bracket | None:
-        """Return what those who know everyone else learn, where there are any."""
+        """Return what adversaries who know all others learn; None if there are none."""
         knowledge, contributions = self.problem.knowledge, self.problem.contributions
         if not knowledge.admits_strongest or self.problem.hidden_noise:
             return None
@@ -266,7 +265,7 @@ class NetworkEngine(Engine):
         return self._about_some[1]
 
     def _bound(self, bounds: FloatArray, target: int) -> Bracket:
-        """Return the bound about one target, as if everyone were unknown who may be."""
+        """Return the bound about one target, with as many unknown tuples as are admitted."""
         knowledge, size = self.problem.knowledge, len(self.problem.names)
         others = [place for place in range(size) if place != target]
         if knowledge.known is not None:
