@@ -71,7 +71,7 @@ class PublicRows:
     def most(self) -> int:
         """The most rows of one group that count.
 
-        Times `RowQuery.reach`, over λ, it is the price that a whole household pays for a release.
+        Times `RowQuery.reach`, over λ, it bounds what a release leaks about a whole household.
         """
         return max(number for _, number in self.counted)
 
@@ -155,7 +155,7 @@ def _read(
     refuse_missing(groups, sum(held[_NOBODY]))
     if times is not None and steps is not None:
         refuse_missing(times.column, sum(held[_UNTIMED]))
-        refuse_changed(0, sum(held[_OTHER]))  # all were in one form before
+        refuse_changed(0, sum(held[_OTHER]))  # all text had one form when it was first read
         steps.check(held)
     if sum(held[_AGAIN]):
         raise ModelError(
@@ -222,7 +222,7 @@ def _prepared(
         table = _timed(table, times, steps, schema)
         measured = [_UNTIMED, _OTHER, *steps.COLUMNS]
     unknown = [_flag(is_missing(name, schema[name])) for name in read if name not in query.missing]
-    found: dict[str, nw.Expr] = {}  # how well a row meets each condition, and 0 if it does not
+    found: dict[str, nw.Expr] = {}  # which value of each condition a row has; 0 if none
     columns = [
         *((one, one.values) for one in query.where),
         *zip(query.by, query.labels, strict=True),
@@ -339,7 +339,7 @@ def _codes(
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)
-    while len(found) > 1:  # in pairs: engines do not take a thousand sums inside each other
+    while len(found) > 1:  # in pairs: engines do not accept a thousand nested sums
         pairs = itertools.zip_longest(found[::2], found[1::2])
         found = [one if other is None else one + other for one, other in pairs]
     return found[0]
@@ -403,6 +403,6 @@ def _collected(
     else:
         found = table.group_by(*keys).agg(nw.len().alias(_ROWS), *sums)
         found = found.with_columns(nw.lit(1).alias(_SIZE), nw.col(_OPEN).alias(_COUNTED))
-    # Engines may widen sums, and hand wider numbers over as floats.
+    # Engines may widen sums, and return wider numbers as floats.
     numbers = (_PART, _SIZE, _COUNTED, _ROWS, *added)
     return collected(found.select(*(nw.col(one).cast(nw.Int64) for one in numbers), *ends))

@@ -128,10 +128,10 @@ def sum_in_memory(
     factor = 2.0 ** grid_exponent(column.name, bounds, rows)
     least, most, units = math.inf, -math.inf, 0
     inside = np.empty(min(rows, _AT_ONCE))
-    with np.errstate(invalid="ignore"):  # NaN is cast to any number, and refused below
+    with np.errstate(invalid="ignore"):  # NaN is cast to some whole number, and refused below
         for start in range(0, rows, _AT_ONCE):
             part = values[start : start + _AT_ONCE]
-            # Both are NaN as soon as one value is.
+            # Both become NaN if any value is NaN.
             least, most = np.minimum(least, part.min()), np.maximum(most, part.max())
             piece = inside[: len(part)]
             np.clip(part, low, high, out=piece)
@@ -149,16 +149,16 @@ def sum_in_memory(
 
 def _floats(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.float64]:
     """Return a column that lies in memory as floats; nulls become NaN: missing, either way."""
-    if kind in _WIDE:  # Arrow does not cast those beyond 2^53, and its error would tell of them
+    if kind in _WIDE:  # Arrow does not cast those beyond 2^53: see `real_values`
         return column.to_numpy().astype(np.float64)
     return cast("npt.NDArray[np.float64]", column.cast(nw.Float64).to_numpy())
 
 
 def real_values(name: str, kind: nw.dtypes.DType, bounds: Range) -> nw.Expr:
-    """Return the values of a column as floats, whichever side of its bounds they lie on.
+    """Return the values of a column as floats; values outside the bounds stay outside.
 
-    Arrow does not cast whole numbers beyond 2^53: an error would say that a secret is so large.
-    Where the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds.
+    Arrow does not cast whole numbers beyond 2^53, and its error would reveal that a secret is so
+    large. If the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds.
     """
     value = nw.col(name)
     if kind in _WIDE and max(map(abs, bounds)) < _EXACT:
@@ -177,7 +177,7 @@ def grid_cells(
     low, high = bounds
     missing, value = is_missing(name, kind), real_values(name, kind, bounds)
     finite = value.is_finite()
-    # What is missing or infinite is refused below; until then it must survive the cast.
+    # Missing and infinite values are refused later; here they are replaced so that the cast works.
     inside = nw.when(finite).then(value).otherwise(nw.lit(low)).clip(low, high)
     units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor()
     outside = (value < low) | (value > high)
@@ -192,7 +192,7 @@ def grid_cells(
 def cell_sums(columns: int) -> list[nw.Expr]:
     """Return the expressions that add the cells up."""
     return [
-        # Engines may widen the sum, and hand wider numbers over as floats.
+        # Engines may widen the sum, and return wider numbers as floats.
         nw.col(f"{what}{place}").sum().cast(nw.Int64)
         for place in range(columns)
         for what in CELLS
