@@ -38,8 +38,8 @@ from pdp_calibrate.frames.sums import (
 _EVERYONE, _ROWS, _GAP, _SIZE = "__everyone__", "__count__", "__gap__", "__size__"
 
 
-# What may be wrong with a value, as one number: `checked_sum` reports the first of missing, infinite
-# and outside, so the largest number of all rows is enough.
+# What may be wrong with a value, as one number: `checked_sum` reports the first of missing,
+# infinite and outside, so the largest number of all rows is enough.
 _WRONG = "__wrong__"
 _FLAGS = {"outside0": 1, "infinite0": 2, "missing0": 4}
 _FEW = 8  # values that get a column each

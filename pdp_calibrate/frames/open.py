@@ -33,7 +33,10 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         except (PdpError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - every engine has errors of its own
+        except BaseException as error:  # every engine has errors of its own
+            # A panic of polars is no Exception; interrupts, which are none either, pass through.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             found, other_python = type(error).__name__, _has_other_python(error)
         # Raised outside the except clause, so that the engine's error is not chained to this one.
         if other_python:
@@ -62,7 +65,7 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
             )
 
 
-def _has_other_python(error: Exception) -> bool:
+def _has_other_python(error: BaseException) -> bool:
     """Whether Spark says that its workers run another Python; nothing else in it is used."""
     words = ""
     with contextlib.suppress(Exception):  # the text may have to be fetched from a dead engine
