@@ -47,7 +47,7 @@ _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 _PRIME = 2**31 - 1  # so that products fit 64 bits
 
 
-_BEYOND_FLOATS = 2**1023
+_BEYOND_FLOATS, _BEYOND_UNSIGNED = 2**1023, 2**64
 
 
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
@@ -335,7 +335,7 @@ def _codes(
         if compared in seen:
             raise ModelError(f"two of the values stated for column {name} are the same in it.")
         seen.add(compared)
-        equal = _flag(held == compared) * (1 - missing)
+        equal = _holds(held, compared, kind) * (1 - missing)
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)
@@ -343,6 +343,19 @@ def _codes(
         pairs = itertools.zip_longest(found[::2], found[1::2])
         found = [one if other is None else one + other for one, other in pairs]
     return found[0]
+
+
+def _holds(held: nw.Expr, label: Any, kind: nw.dtypes.DType) -> nw.Expr:
+    """Return 1 where a column holds a label, else 0.
+
+    Arrow compares unsigned numbers with signed ones only while they fit both types: its error would
+    reveal that a secret does not.
+    """
+    if kind == nw.UInt64 and isinstance(label, int):
+        if not 0 <= label < _BEYOND_UNSIGNED:
+            return nw.lit(0)
+        label = nw.lit(label, nw.UInt64)
+    return _flag(held == label)
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:

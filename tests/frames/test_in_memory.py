@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import Column, RowQuery
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.grouped import read_groups
 from pdp_calibrate.frames.order import clamped_sums_by_rank
@@ -118,6 +118,13 @@ def test_whole_numbers_beyond_floats_are_clamped_by_their_place(make):
     )
     found, _ = clamped_sums_by_rank(frame, "x", (-1.0, 10.0), by="home", order_by="t", clamp=True)
     assert {place: one.total for (_, place), one in found.items()} == {0: 20, 1: 2}
+
+
+@kinds
+def test_unsigned_numbers_beyond_signed_ones_are_compared_with_any_labels(make):
+    frame = make({"home": [1, 1, 2], "code": np.array([2**64 - 1, 1, 2**63], dtype=np.uint64)})
+    query = RowQuery(kind="count", by=[Column(name="code", values=(-1, 1, 300))])
+    assert read_rows(frame, query, groups="home").rows == (0, 1, 0)
 
 
 def test_groups_named_by_numbers_of_128_bits_are_counted():
