@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.exploring.test_browser import people, served, settled
+from tests.exploring.test_browser import also_count_the_sick, people, served, settled
 from tests.support.browser import FLAGS, chromium
 
 PICTURES = Path(__file__).parents[2] / "docs" / "_static"
@@ -55,13 +55,7 @@ def take(browser: Browser, folder: Path) -> None:
         save("explore.png", page.screenshot())
     with opened(browser, folder, height=760) as page:
         page.get_by_label("I don't know").check()
-        page.get_by_role("button", name="Ask for something else too").click()
-        more = page.get_by_role("group", name="One more question")
-        more.get_by_label("What").select_option("count")
-        more.get_by_label("Of column").select_option("sick")
-        more.get_by_label("Values to count").fill("true")
-        page.wait_for_selector("#scale1")
-        settled(page)
+        also_count_the_sick(page)
         page.evaluate("document.querySelector('form').scrollTop = 0; scrollTo(0, 0)")
         page.wait_for_timeout(1000)  # pictures that are now in sight are drawn
         settled(page)
