@@ -91,7 +91,7 @@ def calibrate(
     rho: float | None = None,
     certificate: bool = False,
 ) -> AnyCalibration:
-    """Find the smallest scale of noise at which no allowed adversary learns more than ε.
+    """Find the smallest scale of noise at which no admitted adversary learns more than ε.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class _Target:
         return self.measure if self.mu is None else self.measure.everywhere
 
     def claimed_mu(self, leakage: Leakage) -> float | None:
-        """Return the μ that a calibration of this leakage claims, with a trace for rounding."""
+        """Return the μ that a calibration of this leakage claims, slightly raised for rounding."""
         if leakage.mu is None or self.mu is not None:
             return self.mu
         return max(self.level / _BELOW, leakage.mu * (1 + 1e-9))
@@ -288,7 +288,7 @@ def _joint_scales(
     factor, _ = certified_scale(joined, target.level, rounding=rounding, deadline=deadline)
     step = 1e-13
     for _ in range(_MAXIMAL_STEPS):
-        scales = tuple(factor * unit for unit in units)  # rounded, so proved again as they are
+        scales = tuple(factor * unit for unit in units)  # products are rounded, so proved again
         leakage = certified_leakage(
             model, parts, scales, adversaries, rows=rows, deadline=deadline, measure=measure
         )

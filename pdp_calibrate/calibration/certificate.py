@@ -131,7 +131,7 @@ def _most_telling_first(cells: FloatArray) -> dict[str, list[int]]:
 
 
 def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:
-    """Return where windows are cut off, for a chain too long for whole windows."""
+    """Return how far windows reach, for a chain too long for whole windows."""
     (asked,), (scale,) = calibration.contributions, calibration.scales
     if asked.table is not None or asked.coordinates > 1:
         return {}
@@ -145,7 +145,7 @@ def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float
 
 
 def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[str, list[int]]:
-    """Return an order for each target where farthest-first leaks too much and another does not."""
+    """Return an order for each target whose bound by farthest-first is above ε, if one is not."""
     orders, everyone = {}, range(couplings.size)
     fills = least_fill(couplings, everyone)
     for target in everyone:

@@ -104,7 +104,7 @@ class Calibration(Generic[Asked, Number]):
     query: Asked
     """What is released, or a tuple of queries; a function as the table of its values."""
     adversaries: Adversaries
-    """Against whom."""
+    """The adversaries that the proof is about."""
     epsilon: float
     """The leakage that nobody exceeds; together with `delta` for Gaussian noise."""
     scale: Number

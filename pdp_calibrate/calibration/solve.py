@@ -2,11 +2,13 @@
 
 Theorem 2 (docs/theory).
 
-A search at some scale, cut off at ε, either proves it or finds a violator. The scale is then raised
-until this adversary, or a neighbour who learns more, keeps ε: where a full search is slow,
-neighbours are tried one by one. It ends because every search that finds a violator raises the
-scale. Those who know nothing and those who know everyone else are settled first, because one of
-them is often the worst and they are few; a full search stops at anyone who learns far more than ε.
+A search at some scale, which ignores all who learn less than ε, either proves that nobody learns
+more or finds an adversary who does. The scale is then raised until this adversary keeps ε, or a
+*neighbour* does (one who knows one tuple more or less) who learns more: where a full search is
+slow, neighbours are tried one by one. The loop ends because every search that finds such an
+adversary raises the scale. Adversaries who know nothing, and those who know all others, come first,
+because they are few and one of them is often the worst; a full search stops as soon as it finds
+somebody who learns far more than ε.
 """
 
 from __future__ import annotations
@@ -47,13 +49,13 @@ ROWS_COVERED = 2**20
 STEP_ROWS_COVERED = 2**10
 """The same at each step of a model without an end, where the errors of all steps count."""
 
-_TOLERANCE = 2e-14  # of the logarithm of the scale
+_TOLERANCE = 2e-14  # absolute, for the logarithm of the scale
 
 
-_FINEST = 4 * float(np.finfo(np.float64).eps)  # what the solver takes for its relative tolerance
+_FINEST = 4 * float(np.finfo(np.float64).eps)  # the smallest relative tolerance of the solver
 
 
-_FURTHEST = 1e300  # the largest ratio of a leakage and its target that the solver sees
+_FURTHEST = 1e300  # larger ratios of a leakage to its target are cut to this for the solver
 
 
 _MAXIMAL_STEPS = 200
@@ -95,8 +97,8 @@ def smallest_scale(
             raise CalibrationError("the leakage is not a number: no scale can be certified.")
         if value <= target:
             kept.append(log_scale)
-        # Leakages fall roughly as 1/λ, a line between logarithms: the solver needs few steps. A
-        # curve may be flat at the target: zeros are avoided, so that the solver finds the edge.
+        # Leakages fall roughly as 1/λ, a straight line in logarithms, so few steps are needed. A
+        # curve may be flat at the target: 0 is never returned, so that the solver finds the edge.
         apart = math.log(min(max(value / target, 1 / _FURTHEST), _FURTHEST))
         return apart if value > target else min(apart, -_FINEST)
 
@@ -116,16 +118,16 @@ def smallest_scale(
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve slightly below ε
 
 
-_NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
+_NEGLIGIBLE = 1e-9  # times the scale of group privacy: smaller scales count as no noise
 
 
 _MAXIMAL_SEARCHES = 10_000
 
 
-_MEASURABLE = 1e-6  # how far logarithms of scales must be apart to tell how a bound falls
+_MEASURABLE = 1e-6  # how much logarithms of two scales must differ to show how fast a bound falls
 
 
-_LARGEST_SCALE = 1e300  # searches double it, and noise of it is added to answers
+_LARGEST_SCALE = 1e300  # leaves room: searches double a scale, and noise is added to answers
 
 
 def certified_scale(
@@ -207,7 +209,7 @@ class _Curve:
         self._found: dict[float, Bracket] = {}
 
     def bracket(self, scale: float) -> Bracket:
-        """Return what is known at a scale, however long that takes."""
+        """Return the bracket at a scale, however long that takes."""
         if scale not in self._found:
             problems, deadline = [self._problem], math.inf
             found, _ = worst(problems, scale, rounding=self._rounding, deadline=deadline)
@@ -246,7 +248,7 @@ class _Ascent:
         self.scale = low
         self._epsilon, self._rounding, self._deadline = epsilon, rounding, deadline
         self._high, self._as_group = high, high * (1 + 1e-12)
-        self._slack = 1e-12  # of the scale: what a bound that names no violator gets next
+        self._slack = 1e-12  # relative: how much the scale is raised if a bound alone is too high
         self._curves: dict[tuple[int, int, tuple[int, ...]], _Curve] = {}
         self._solved: dict[_Case, _Curve] = {}
         self._named: set[_Case] = set()
@@ -271,9 +273,9 @@ class _Ascent:
         raise CalibrationError(f"no scale could be certified for epsilon = {self._epsilon}.")
 
     def closest(self, found: Bracket, extremes: Sequence[_Part]) -> Bracket:
-        """Return who comes closest to ε; the last search cut off everyone below it.
+        """Return the adversary closest to ε; the last search ignored all who learn less than ε.
 
-        The brackets of single adversaries may be wider than what it proved about everyone.
+        The brackets of single adversaries may be wider than what that search proved about all.
         """
         few = (_Curve(part.problem, self._rounding) for part in extremes)
         attained = [curve.bracket(self.scale) for curve in (*few, *self._solved.values())]
@@ -282,7 +284,7 @@ class _Ascent:
     def _search(
         self, parts: Sequence[_Part], scale: float, *, enough: float = math.inf
     ) -> tuple[Bracket, _Part]:
-        """Search everyone who may learn more than ε, and return the part with the worst one."""
+        """Search all who may learn more than ε, and return the part with the worst of them."""
         found, problem = worst(
             [part.problem for part in parts],
             scale,
@@ -294,9 +296,9 @@ class _Ascent:
         return found, next(part for part in parts if part.problem is problem)
 
     def _give_slack(self, refused: Sequence[tuple[float, float]]) -> None:
-        """Raise the scale by a growing amount, stopping once at that of group privacy.
+        """Raise the scale by a growing amount, stopping once at the scale of group privacy.
 
-        A bound that a search has worked out is followed to where it seems to meet ε.
+        If a search has found bounds at several scales, go where they seem to reach ε.
         """
         guess = _meeting(refused, self._epsilon)
         if time.monotonic() > self._deadline:
@@ -314,7 +316,7 @@ class _Ascent:
             if self.scale <= below[0] * (1 + COARSEST_SLACK) or time.monotonic() > self._deadline:
                 return found
             between = math.sqrt(below[0] * self.scale)
-            # A little below where the bounds seem to meet ε: if that is refused, that is the end.
+            # Slightly below where the bounds seem to reach ε: if refused, the gap is small enough.
             guess = _meeting([below, (self.scale, found.upper)], self._epsilon)
             guess *= 1 - COARSEST_SLACK / 2
             if turn % 2 == 0 and below[0] < guess < self.scale:
@@ -328,7 +330,7 @@ class _Ascent:
 
     def _raise_for(self, case: _Case) -> None:
         """Raise the scale until this adversary, or a neighbour who leaks more, keeps ε."""
-        if case not in self._named:  # else a neighbour was solved for, and that was not enough
+        if case not in self._named:  # otherwise its neighbour's scale was not enough before
             self._named.add(case)
             case = self._worst_neighbour(case)
         solved = None
@@ -372,11 +374,11 @@ class _Ascent:
 
 
 def _meeting(at_scales: Sequence[tuple[float, float]], epsilon: float) -> float:
-    """Return where bounds at rising scales seem to meet ε: between logarithms, along a line.
+    """Return the scale at which bounds at rising scales seem to reach ε, by a line in logarithms.
 
-    Just a guess, at most twice the last scale: everyone is searched again there. Bounds fall about
-    as 1/λ, so that is the slope where two of them do not tell it well; 0 where the last one says
-    nothing.
+    Only a guess, at most twice the last scale: all adversaries are searched again there. Bounds
+    fall about as 1/λ, which gives the slope if two of them do not show it well; 0 if the last one
+    is 0 or infinite.
     """
     (scale, bound), slope = at_scales[-1], 1.0
     if not 0 < bound < math.inf:
@@ -412,7 +414,7 @@ def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]
 def _own_range(problem: Problem) -> float:
     """Return a lower bound on how far a target alone can move the answer.
 
-    Several answers with Gaussian noise are measured in L2; the one that moves most bounds it below.
+    Several answers with Gaussian noise are measured in L2, which is at least the largest move.
     """
     contributions, targets = problem.contributions, list(problem.knowledge.targets)
     if problem.measure.noise == "laplace" or contributions.coordinates == 1:

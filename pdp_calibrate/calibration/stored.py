@@ -69,7 +69,7 @@ def parsed(text: str, kind: str) -> dict[str, Any]:
 
 
 def checked_header(described: Any, kind: str) -> dict[str, Any]:
-    """Return a JSON object of this library and type, with the names of today."""
+    """Return a JSON object of this library and type; old names are replaced by today's."""
     if not isinstance(described, dict) or described.get("schema") != SCHEMA:
         raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
     if is_later(described):

@@ -76,7 +76,7 @@ def _plans(part: check.Part) -> list[_Plan | None]:
         if check.most_paid(p, q, price, plan) > limit:
             plan = _proposal(p, q, price, float(part.claim.epsilon))
             if check.most_paid(p, q, price, plan) > limit:
-                return []  # the calibration rests on more than plans
+                return []  # no plan proves this pair: the calibration was proved in another way
         plans.append(plan)
         if len(plans) > _MOST_PLANS:
             return []

@@ -156,7 +156,7 @@ class Adversaries:
 
 
 EVERYONE = Adversaries.all()
-"""Against whom everything is protected unless somebody asks for less."""
+"""The adversaries that are assumed unless others are given: all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ class Witness:
     known: dict[Hashable, Hashable]
     """The tuples known and the values they hold in the worst case."""
     secrets: tuple[Hashable, Hashable]
-    """The value of the target that the output favours, and the one it speaks against."""
+    """The value of the target that the output makes more likely, and the one it makes less so."""
     output: Output
     """The released answer at which the ratio is largest; ±inf for a limit, a tuple for vectors."""
     model: Model = field(repr=False)
@@ -249,7 +249,7 @@ class Witness:
         )
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Describe the witness for JSON, the model is stored beside it; None if that is private."""
+        """Describe the witness, without its model, for JSON; None if the model is private."""
         if self.is_private:
             return None
         return {

@@ -70,8 +70,8 @@ def contracted(one: float, other: float) -> float:
     """Return a ⊗ b = 4·artanh(tanh(a/4)·tanh(b/4)), rounded up and at most min(a, b).
 
     Both are distances on a logarithmic scale, zero or more; ∞ ⊗ b = b. If a budget b is spent on a
-    tuple, a coupling of strength a passes a ⊗ b on to its neighbour; if a tuple has couplings a and
-    b with two neighbours, summing it out leaves a coupling a ⊗ b between them.
+    tuple, a coupling of strength a adds a ⊗ b to its neighbour's budget; if a tuple has couplings a
+    and b with two neighbours, summing it out leaves a coupling a ⊗ b between them.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from pdp_calibrate.errors import QueryError
 LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
 
 
-_MANY_POINTS = 4096  # from here on the L1 diameter is found coordinate sign by sign
+_MANY_POINTS = 4096  # from here on the L1 diameter is found by trying all patterns of signs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Contributions:
     """`roundings[j]`: how far `values[j]`, being floats, may be from the difference of what two
     values of tuple j add exactly; one number for a table. Empty where nothing was rounded."""
     vectors: tuple[FloatArray, ...] = ()
-    """`vectors[j][v]`: every number that tuple j adds, where `values` say in one number how far it
-    moves all of them together in L1. Empty where `values` hold every number."""
+    """`vectors[j][v]`: every number that tuple j adds, where `values` hold a single number: how far
+    the tuple moves all of them together in L1. Empty where `values` hold every number."""
 
     @property
     def apart(self) -> Contributions:

@@ -11,15 +11,15 @@ W∞ jumps where levels of both laws meet: rounding then decides whether a trace
 further. So mass η may be left out: the coupling is a mixture of one that moves by at most Δ and,
 with weight η, of an arbitrary one, so δ is at most that of Δ/σ-GDP plus η. For a question about one
 δ, η is charged to it; a claim for every δ leaves nothing out, and where rounding cannot decide
-between levels the worse one is taken.
+between levels, the one that gives the larger bound is taken.
 
 **Random moves.** A coupling that moves the answer by a random distance d mixes pairs of normal laws
 d apart, and δ is at most the mean of theirs, E[δ_{d/σ}(ε)]: long moves may be arbitrarily long if
 they are rare. That is a claim about one δ; for every δ only the longest move counts.
 
-The moves of different queries do **not** add: each query may have a coupling that moves nothing
-while no coupling serves both. One coupling must move all answers together, and its length is
-measured in L2.
+The moves of different queries do **not** add up: each query may have a coupling that moves nothing
+while no single coupling does so for both. One coupling must move all answers together, and the
+length of its moves is measured in L2.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pdp_calibrate.core.tuning import FEW_ROWS, MANY_ANSWERS
 if TYPE_CHECKING:
     from pdp_calibrate.core.problem import Bracket, Problem
 
-_EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
+_EQUAL = 1e-12  # levels closer than this, relatively, are compared so that the bound is larger
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
 _MOST_HALVINGS = 60
 

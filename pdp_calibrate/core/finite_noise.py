@@ -63,9 +63,9 @@ _REACH = 39.0  # deviations within which moved atoms are followed
 _SMALLEST_DELTA = 1e-60  # below it, what lies beyond that could matter
 _LARGEST_COST = 0.25
 _WIDEST = 1e6  # deviations: exponents of densities so far apart lose their digits
-_SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
+_SAME = 512 * UNIT_ROUNDOFF  # atoms closer than this, times the range, become one
 _APART = 100.0  # deviations: e^500 times a normal law has less than 1e-300 beyond half of it
-_LEFT_OUT = 1e-4  # of δ: what a coupling may leave out, for some millionths of the noise
+_LEFT_OUT = 1e-4  # share of δ that a coupling may leave out; it costs some millionths of the noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,7 +96,7 @@ class Mixtures:
 
 
 class Named(NamedTuple):
-    """Who compares two laws."""
+    """The adversary who compares two laws."""
 
     witness: Witness | None
     target: int
@@ -130,7 +130,7 @@ class _Pair(NamedTuple):
 
     @property
     def named(self) -> Named:
-        """Who compares them; the output lies far out, where it favours the first most."""
+        """The adversary who compares them; at an output far out, where the first is likeliest."""
         laws, atoms = self.mixtures.laws[self.event], self.mixtures.atoms
         first, second = (float(laws[secret] @ atoms) for secret in self.secrets)
         output = math.inf if first >= second else -math.inf
@@ -145,7 +145,7 @@ class _Coupled(NamedTuple):
     nearly: float
     """How far all but the share that is left out moves."""
     target: int
-    """The target behind the first number."""
+    """The target of the adversary for whom all of the mass moves that far."""
     unknown: tuple[int, ...]
     """What this adversary does not know."""
     extra: float = 0.0
@@ -254,7 +254,7 @@ class FiniteSearch:
         return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
 
     def _coupling(self, deadline: float) -> _Coupled:
-        """Return the largest moves that couplings need, and who sees the first."""
+        """Return the largest moves that couplings need, and the adversary of the first of them."""
         if self._coupled is not None:
             return self._coupled
         least = self.problem.knowledge.knowing_least
@@ -265,7 +265,7 @@ class FiniteSearch:
         for number, case in enumerate(self.cases):
             if case.move <= (min(best.nearly, best.move) if at_one_delta else best.move):
                 break
-            if time.monotonic() > deadline:  # not kept: another time may suffice
+            if time.monotonic() > deadline:  # not kept: a later call may have more time
                 return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
             wanted = self._move is None and case.move > best.move
             for mixtures in self._mixtures(number):
@@ -328,8 +328,8 @@ class FiniteSearch:
         )
         upper: _Pair | None = None
         lower: _Pair | None = None
-        # Pairs below the level sought need not be tested again with more noise; where most exceed
-        # it there is too little noise, and only the worst of them counts.
+        # Pairs below the level sought need not be tested again with more noise. If most exceed it,
+        # there is too little noise, and only the worst of them matters.
         sought, tested, exceeding = (level if limits.incumbent > 0 else None), 0, 0
         enough = math.inf if math.isinf(limits.enough) else measure.epsilon_below(limits.enough)
         several = len(self.cases) > 1

@@ -18,7 +18,7 @@ The difference is taken where R(b) is at most half of R(a); elsewhere it would c
 integral, whose integrand is positive, is taken by Gauss-Legendre quadrature. a and a² are
 computed as fractions, so that huge and tiny μ and ε lose no digits. What is left are the errors
 of `exp`, `expm1` and `erfcx` and of the quadrature: relative to δ less than 1e-14 in 20,000 random
-cases against 70 digits. Ten times that is charged.
+cases against 70 digits. Ten times that is added.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _FOR_THE_LAW = 1 - 2.0**-40  # share of δ for the proof; the sampler needs 1e-3
 
 _NEVER = 39.0  # φ(a)/a is below the smallest float beyond
 
-_UNDERFLOW = 1e-300  # charged for what floats cannot hold
+_UNDERFLOW = 1e-300  # added for probabilities too small for a float
 
 _NODES = 64
 
-_KEPT = 2**12  # conversions: a search asks for the same ones at every step
+_KEPT = 2**12  # conversions that are remembered: a search repeats the same ones at every step
 
 _NEARBY = 2**10, 2**24, 2**40  # floats, around a root found roughly
 
@@ -278,7 +278,7 @@ def mu_of_rho(rho: float) -> float:
     limit = _not_negative(rho, "rho")
     if limit in (0.0, math.inf):
         return limit
-    # Two roots, for 2ρ may overflow; then the side is checked in fractions.
+    # Two roots, because 2ρ may overflow; then fractions decide on which side the float lies.
     mu = math.sqrt(limit) * math.sqrt(2.0)
     while Fraction(mu) ** 2 > 2 * Fraction(limit):
         mu = math.nextafter(mu, 0.0)
@@ -312,7 +312,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         spread = -math.log(share) - math.log1p(excess)
         return (1 + excess) * limit + spread / excess + log_odds
 
-    # Convex enough: the best order is searched on a logarithmic grid, then between neighbours.
+    # Any order gives a bound. The best is sought on a logarithmic grid, then between neighbours.
     start = math.sqrt(-math.log(share) / limit)
     grid = [start * 2.0**step for step in range(-12, 13)]
     best = min(grid, key=bound)
@@ -366,7 +366,7 @@ def drawn_excess(scale: float, epsilon: float, *, step: float = _SMALLEST) -> fl
     if apart == 0:
         return 0.0
     if level > 700:
-        # In logarithms, with a margin for their rounding; 1 + e^ε is at most 2e^ε.
+        # In logarithms, with a margin for their rounding; and 1 + e^ε is at most 2e^ε.
         exponent = level + 2 * (math.log(step) - math.log(sigma)) - math.log(4) + 1e-9
         return 1.0 if exponent >= 0 else max(math.exp(exponent), 16 * _SMALLEST)
     if apart >= 1:
@@ -445,7 +445,7 @@ def _roughly(mu: float, epsilon: float) -> float:
     density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
     if a < -1:
         return 0.5 * math.erfc(a / math.sqrt(2)) - density * _mills(a + mu)
-    # R falls by about 1 − a·R(a) per unit, which tells neighbours apart that floats do not.
+    # R falls by about 1 − a·R(a) per unit; for a small μ the difference itself would cancel.
     fall = _mills(a) - _mills(a + mu) if mu > 1e-6 else mu * (1 - a * _mills(a))
     return density * fall
 
@@ -453,8 +453,8 @@ def _roughly(mu: float, epsilon: float) -> float:
 def _last_float(holds: Callable[[float], bool], near: float | None = None) -> float:
     """Return the largest float at which a property that small floats have still holds.
 
-    The bit patterns of floats from 0 to infinity are in order, so 63 bisections of them treat all
-    magnitudes alike; fewer suffice if a nearby float is known. Zero if it holds nowhere.
+    The bit patterns of floats from 0 to infinity are in their order, so 63 bisections of them reach
+    every magnitude; fewer suffice if a nearby float is known. Zero if it holds nowhere.
     """
     low, high = 0, _bits(math.inf)
     for width in _NEARBY if near is not None else ():

@@ -140,12 +140,12 @@ class _Functions(NamedTuple):
     """Whether c_s > 0."""
 
     def of(self, rows: npt.NDArray[np.intp] | BoolArray) -> _Functions:
-        """Return some of them."""
+        """Return some of the functions."""
         return _Functions(self.logs[rows], self.positive[rows])
 
 
 class _Signs(NamedTuple):
-    """The signs of functions, each at a point of its own."""
+    """The signs of several functions, each evaluated at one point."""
 
     ratio: FloatArray
     """L: the logarithm of the positive terms over the negative ones."""
@@ -154,7 +154,7 @@ class _Signs(NamedTuple):
     error: FloatArray
     """Bound on its rounding error."""
     size: FloatArray
-    """The logarithm of all terms together, in absolute value."""
+    """The logarithm of the sum of the absolute values of all terms."""
 
     @property
     def certain(self) -> BoolArray:
@@ -222,7 +222,7 @@ def _sign_changes(
     number = len(coefficients)
     cuts = np.full((number, _MOST_CHANGES), np.nan)
     signs = np.sign(coefficients)
-    # For every atom the last one up to it whose coefficient is not zero.
+    # For every atom, the last atom up to and including it whose coefficient is not zero.
     places = np.where(signs != 0, np.arange(len(atoms)), 0)
     last = np.maximum.accumulate(places, axis=1)[:, :-1]
     changed = np.take_along_axis(signs, last, axis=1) * signs[:, 1:] < 0
@@ -311,7 +311,7 @@ def _roots(
             signs = first[:, :1] * np.concatenate(
                 [np.ones((number, 1)), np.cumprod(np.sort(flips, axis=1), axis=1)], axis=1
             )
-        # Brackets of one row are disjoint, so both ends sort alike; missing ones come last.
+        # Brackets of one row are disjoint, so both ends have the same order; missing ones are last.
         brackets = np.sort(found, axis=1)
     return brackets, signs, charge, failed
 

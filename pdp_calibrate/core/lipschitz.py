@@ -1,4 +1,4 @@
-"""How far two priors can be told apart by any likelihood that changes slowly.
+"""How well any slowly changing likelihood can distinguish two priors.
 
 Theorem 13 (docs/theory).
 
@@ -30,8 +30,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TRANSPORT_DUST, TRANSPORT_REACH, TRANSPORT_SIGHT
 
-_NEARLY_DEAREST = 1e-6  # relative difference in price that may be a solver's tolerance
-_RIDGE = 1e-12  # against systems of lines that depend on each other
+_NEARLY_DEAREST = 1e-6  # relative difference of two prices that may be the solver's tolerance
+_RIDGE = 1e-12  # keeps singular systems of equations solvable
 _REFINEMENTS = 3
 _BALANCED = 300  # rows and columns together: beyond, balancing would take longer than solving
 _HIGHEST = 690.0  # logarithms of prices that are far from overflow
@@ -44,7 +44,7 @@ def lipschitz_bound(
     *,
     ceiling: float | None = None,
 ) -> float:
-    """Return a certified upper bound on how far two priors can be told apart, in nats.
+    """Return a certified upper bound on how well two priors can be distinguished, in nats.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def _solved(supply: FloatArray, demand: FloatArray, cost: FloatArray, level: flo
 def _balanced(
     plan: FloatArray, supply: FloatArray, demand: FloatArray, cost: FloatArray
 ) -> FloatArray:
-    """Return nearly the same plan, with what is paid for all dearest l equal to the last digits.
+    """Return nearly the same plan, in which the highest prices of all l agree to the last digits.
 
-    A solver stops where they agree to some 1e-12, and the dearest of them is what counts. Moves
-    that are made are scaled, by the least relative changes that keep rows whole.
+    A solver stops where they agree to some 1e-12, and the largest of them is the bound. The masses
+    that are moved are scaled, by the smallest relative changes that preserve the row sums.
     """
     moved = plan.sum(axis=1, keepdims=True)
     if not moved.min() > 0:  # the solver lost a row
@@ -124,14 +124,14 @@ def _balanced(
     place = np.full(len(demand), len(dearest))
     place[dearest] = np.arange(len(dearest))
     moves, lines = np.arange(len(rows)), len(supply) + len(dearest)
-    system = np.zeros((lines + 1, len(rows) + 1))  # the last line, of all other l, is left out
+    system = np.zeros((lines + 1, len(rows) + 1))  # the last line, for all other l, is not used
     system[rows, moves] = share
     system[len(supply) + place[columns], moves] = paid
     system = system[:-1]
     system[len(supply) :, -1] = -1.0  # the price that they have in common
     wanted = np.concatenate([np.ones(len(supply)), np.zeros(len(dearest))])
     factors = np.ones(len(rows) + 1)
-    # The ridge keeps plans solvable that could be balanced in several ways.
+    # With the ridge the system has a solution even if a plan can be balanced in several ways.
     inverse = np.linalg.inv(system @ system.T + _RIDGE * np.eye(lines))
     for _ in range(_REFINEMENTS):
         factors += system.T @ (inverse @ (wanted - system @ factors))
@@ -146,7 +146,7 @@ def _certified(
     """Evaluate a proposal: clip, renormalise, log max_l Σ_k π_kl·e^{c_kl}/Q_l, rounded up."""
     peaks = coupling.max(axis=1)
     coupling = np.where(coupling > TRANSPORT_DUST * peaks[:, np.newaxis], coupling, 0.0)
-    coupling[peaks <= 0] = demand  # rows that the solver lost go wherever Q is
+    coupling[peaks <= 0] = demand  # rows that the solver lost are distributed like Q
     # Shares of rows, in logarithms: times the rarest rows they might underflow.
     coupling /= coupling.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
@@ -248,7 +248,7 @@ def proposed_plan(
 
 def _incidence(
     from_row: npt.NDArray[np.intp], to_column: npt.NDArray[np.intp], shape: tuple[int, ...]
-) -> Any:  # sparse matrices are welcome to the solver, but not to its type stubs
+) -> Any:  # the solver takes sparse matrices, but its type stubs do not say so
     number = np.arange(len(from_row))
     ends = np.concatenate([from_row, shape[0] + to_column])
     ones = np.ones(2 * len(from_row))

@@ -275,7 +275,7 @@ class Model(abc.ABC):
         learned = {id(model): model for model in self.inner_models if model.provenance == "dp"}
         budgets = [model.estimation_epsilon for model in learned.values()]
         if None in budgets:
-            return None  # not even one of them is known to be all
+            return None  # if one inner model has none, the total is not known
         if len(budgets) < 2:
             return budgets[0] if budgets else None
         return math.nextafter(math.fsum(filter(None, budgets)), math.inf)
@@ -318,7 +318,7 @@ class Model(abc.ABC):
         self._settle(names=numbered_names(names, size), provenance=provenance, **fields)
 
     def content(self) -> tuple[object, ...]:
-        """Return what defines the model apart from names and provenance, for equality."""
+        """Return what defines the model, apart from names and provenance, to compare models."""
         return tuple(part for field in self.defined_by for part in _hashed(getattr(self, field)))
 
     def parameters(self) -> dict[str, Any]:

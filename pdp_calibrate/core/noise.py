@@ -3,8 +3,8 @@
 Whole numbers get the discrete Laplace, P(z) ∝ e^{−|z|/λ} on the integers; other answers the same
 kernel on a very fine grid, rounded to a float afterwards, which is post-processing. Both are exact
 samplers, so λ means what the calibration proved for it. Rounding an answer *before* the noise is
-not post-processing; `summation_error` says how far a float sum may be off, and the calibration
-charges for it.
+not post-processing; `summation_error` says how far a float sum may be off, and the calibration adds
+the cost of that.
 
 Gaussian noise is P(z) ∝ e^{−z²/2σ²} on the finest grid that floats have, drawn exactly, and the
 result rounded to a float; `gaussian_dp.drawn_excess` bounds what the grid changes. Whole numbers
@@ -145,7 +145,7 @@ def summation_error(magnitude: float) -> float:
 def covered_grid(magnitude: float) -> float:
     """Return the part of `summation_error` that is set aside for sums on a grid.
 
-    What counts are the grid steps of one independent instance: the sum is exactly one of functions
-    of single values, so other instances are only more noise.
+    Only the grid steps of one independent instance matter: the sum on the grid is exactly a sum of
+    functions of single values, so the other instances only add noise.
     """
     return magnitude * UNIT_ROUNDOFF / 2

@@ -136,7 +136,7 @@ def posterior(
     masses = np.moveaxis(model.probabilities[cells], axis, 0)
     masses = masses.reshape(len(masses), -1)
     answers = np.moveaxis(_answers(parts)[cells], axis, 0).reshape(*masses.shape, -1)
-    start = answers.min(axis=(0, 1))  # from here on only differences count: they keep their digits
+    start = answers.min(axis=(0, 1))  # measured from here, differences keep their digits
     log_likelihoods, possible = _log_likelihoods(
         masses, (answers - start) / units, (seen - start) / units, kind
     )
@@ -233,9 +233,9 @@ def rare_output(
 ) -> float:
     """Return an output of Gaussian noise at which odds have shifted nearly as far as they can.
 
-    Among outputs under the first secret, those that shift the odds further towards it have about
-    the probability `share`: any threshold on the odds leaves out some outputs, and without a
-    threshold there is no extreme one.
+    Under the first secret, outputs that shift the odds even further towards it have about the
+    probability `share`. Without such a threshold there is no extreme output: odds shift without
+    limit.
 
     Parameters
     ----------

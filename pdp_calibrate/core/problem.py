@@ -64,9 +64,9 @@ class Bracket:
     lower: float
     """Lower end, attained by the witness."""
     witness: Witness | None
-    """Who attains the lower end."""
+    """The adversary, secrets and output that attain the lower end."""
     target: int
-    """The tuple attacked by the adversary behind `upper`."""
+    """The tuple attacked by the adversary whose bound is `upper`."""
     unknown: tuple[int, ...]
     """The tuples that this adversary does not know."""
     rounding: float = 0.0
@@ -411,7 +411,7 @@ class Problem:
         return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
 
     def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
-        """Evaluate who knows everyone else: plain DP, LS_i/λ, whatever θ is.
+        """Evaluate the adversary who knows all others: plain DP, LS_i/λ, whatever θ is.
 
         A tuple with one possible value has no two secrets. With Gaussian noise, the witness's
         output lies far out, where it reveals most.
@@ -472,7 +472,7 @@ class Problem:
         return other
 
     def extremes(self) -> list[Problem]:
-        """Return the same problem against those who know nothing, and who know everyone else."""
+        """Return the same problem against those who know nothing, and those who know all others."""
         knowledge = self.knowledge
         if knowledge.known is not None or knowledge.fewest == knowledge.most:
             return [self]
@@ -749,10 +749,10 @@ class Composer:
         return problem.knowledge.total - (problem.knowledge.fewest if known is None else len(known))
 
     def shifted(self, releases: Releases, deadline: float) -> float | None:
-        """Bound all releases where unknown tuples move by a fixed shift: no bound is smaller."""
+        """Return the smallest possible bound, where unknown tuples move by a fixed shift."""
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Bound all releases by the budgets of single tuples, which fade from step to step."""
+        """Bound all releases by the budgets of single tuples, which count less with each step."""
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
         """Search the neighbourhoods of the targets, where all releases are of one query."""

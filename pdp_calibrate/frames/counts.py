@@ -31,10 +31,14 @@ from pdp_calibrate.frames.open import (
 Key = tuple[Hashable, ...]
 
 
-_SPARSE = 4  # whole numbers that may name groups, for every row, to be counted by place
+_COUNTED_BY_PLACE = (
+    *(nw.Int8, nw.Int16, nw.Int32, nw.Int64),
+    *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64),
+)  # numpy has no wider ones
+_SPARSE = 4  # keys are counted in an array if their range is at most this many times the rows
 
 
-_CELLS_AT_ONCE = 4096  # combinations of values that leave, at most, the engine for column counts
+_CELLS_AT_ONCE = 4096  # combinations of values that an engine returns at most, to count columns
 
 
 @asks_the_engine
@@ -143,15 +147,16 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
 
 
 def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.int64] | None:
-    """Return keys as whole numbers from zero on, few of which are nobody's; None if many are."""
-    if not kind.is_integer() or not len(column) or column.null_count():
+    """Return keys of groups as whole numbers from zero on; None if most numbers were unused."""
+    if kind not in _COUNTED_BY_PLACE or not len(column) or column.null_count():
         return None
     keys = column.to_numpy()
     least, most = int(keys.min()), int(keys.max())
     if most - least > _SPARSE * len(keys):
         return None
     if not 0 <= least <= most <= _SPARSE * len(keys):
-        # Unsigned ones may not fit before, and narrow signed ones overflow: so in this order.
+        # Signed keys are widened first, as a difference may overflow; large unsigned ones would
+        # not fit a signed type before the subtraction.
         wide = keys if keys.dtype == np.uint64 else keys.astype(np.int64)
         keys = wide - wide.dtype.type(least)
     return keys.astype(np.int64, copy=False)

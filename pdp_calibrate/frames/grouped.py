@@ -1,7 +1,7 @@
-"""The sums over the rows of groups, and the sizes of the groups, from one query.
+"""Counts or sums of the values of groups, and the sizes of the groups, from one query.
 
-A scale is proved for groups of certain sizes. If others write to the table, the sizes that one
-query sees say nothing about the rows that the next one adds up. So both come from the same query.
+A scale is proved for groups of certain sizes. If other programs write to the table, the sizes that
+one query sees need not be those of the rows that the next query adds up. So one query returns both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from pdp_calibrate.frames.sums import (
 _EVERYONE, _ROWS, _GAP, _SIZE = "__everyone__", "__count__", "__gap__", "__size__"
 
 
-# What may be wrong with a value, in one number: the largest one says what `checked_sum` tells.
+# What may be wrong with a value, as one number: `checked_sum` reports the first of missing,
+# infinite and outside, so the largest number of all rows is enough.
 _WRONG = "__wrong__"
 _FLAGS = {"outside0": 1, "infinite0": 2, "missing0": 4}
 _FEW = 8  # values that get a column each
@@ -106,7 +107,7 @@ def read_groups(
         small = _collected(packed, schema, group=group, values=[], totals=_TOTALS)
     held: dict[str, list[Any]] = {one: small[one].to_list() for one in small.columns}
     refuse_missing(by, sum(n for n, gap in zip(held[_ROWS], held[_GAP], strict=True) if gap))
-    counts_in(small, {column: schema[column]} if bounds is None else {_SIZE: nw.Int64()})  # no gaps
+    counts_in(small, {column: schema[column]} if bounds is None else {_SIZE: nw.Int64()})  # checks
     sizes = _groups(held)
     if bounds is None:
         counts: Counter[Hashable] = Counter()
@@ -122,14 +123,14 @@ def read_groups(
 
 
 def _wrong() -> nw.Expr:
-    """Say of each row what is wrong with its value; flags of missing ones may be missing too."""
+    """Return what is wrong with the value of each row; flags may be null where the value is."""
     return nw.sum_horizontal(*(nw.col(one) * place for one, place in _FLAGS.items())).alias(_WRONG)
 
 
 def _is_short(domain: Sequence[Hashable], kind: nw.dtypes.DType) -> bool:
-    """Whether a column holds whole numbers, and which few of them may occur is known.
+    """Whether a column holds whole numbers, and only a few stated ones may occur.
 
-    Engines compare others in ways of their own: floats of several widths, text of categories.
+    Engines differ in how they compare anything else: floats of several widths, text of categories.
     """
     return (
         0 < len(domain) <= _FEW
@@ -147,11 +148,11 @@ def _read_short(
     names: tuple[str, str],
     domain: Sequence[Hashable],
 ) -> Grouped:
-    """Count a few values by one column each: pairs of a group and a value would be many more."""
+    """Count a few values, with a column for each: pairs of group and value would be many more."""
     column, group = names
     held_names = [f"__held{place}__" for place in range(len(domain))]
     number = nw.col(column)
-    if schema[column] == nw.Boolean:  # others as they are: text in some part equals no number
+    if schema[column] == nw.Boolean:  # no other cast: text in some partition equals no number
         number = number.cast(nw.Int64)
     cells = [
         (number == nw.lit(int(cast("int", one)))).fill_null(value=False).cast(nw.Int64).alias(name)
@@ -176,8 +177,8 @@ def _read_short(
 def _read_in_memory(
     frame: Any, value: Hashable, *, by: Hashable | None, bounds: Range | None, clamp: bool
 ) -> Grouped:
-    """Read one column after the other: nobody else writes to a frame that lies in memory."""
-    described(frame, [value])  # refuses one that is not there before any is read
+    """Read one column after the other: no other program writes to a frame in memory."""
+    described(frame, [value])  # refuses a column that does not exist, before any is read
     sizes = group_sizes(frame, by)
     if bounds is None:
         counts = Counter({one: n for (one,), n in contingency(frame, [value]).items()})
@@ -201,26 +202,26 @@ def _collected(
     values: list[str],
     totals: Mapping[str, nw.Expr],
 ) -> nw.DataFrame[Any]:
-    """Count rows, and put totals of columns together, by value and size of the group.
+    """Count rows, and add up totals, by value and size of the group.
 
-    Groups come first, and their sizes are sums over what was counted: one query, one reading.
+    Rows are counted by group first, and sizes are sums of these counts: one query reads once.
     """
     found = table.group_by(*dict.fromkeys([group, *values])).agg(
         nw.len().alias(_ROWS), *totals.values()
     )
     gap = is_missing(group, schema[group]) if group in schema else nw.lit(value=False)
     found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *totals))
-    # A window is needed only where a group is in several rows here.
+    # A window function is needed only where a group has several rows here, one for each value.
     size = nw.col(_ROWS).sum().over(group) if {*values} - {group} else nw.col(_ROWS)
     found = found.with_columns(size.alias(_SIZE), gap.cast(nw.Int64).alias(_GAP))
     found = found.group_by(_SIZE, _GAP, *values).agg(nw.col(_ROWS).sum(), *totals.values())
-    # Engines may widen sums, and hand wider numbers over as floats.
+    # Engines may widen sums, and return wider numbers as floats.
     numbers = (_SIZE, _GAP, _ROWS, *totals)
     return collected(found.select(*values, *(nw.col(one).cast(nw.Int64) for one in numbers)))
 
 
 def _groups(held: Mapping[str, list[Any]]) -> Counter[int]:
-    """Return how many groups there are of each size, from their rows together."""
+    """Return how many groups there are of each size, from the number of rows in groups of it."""
     rows: Counter[int] = Counter()
     for size, number in zip(held[_SIZE], held[_ROWS], strict=True):
         rows[int(size)] += int(number)

@@ -33,9 +33,12 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
         except (PdpError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - every engine has errors of its own
+        except BaseException as error:  # every engine has errors of its own
+            # A panic of polars is no Exception; interrupts, which are none either, pass through.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             found, other_python = type(error).__name__, _has_other_python(error)
-        # Raised out here, so that the engine's error is not even chained to this one.
+        # Raised outside the except clause, so that the engine's error is not chained to this one.
         if other_python:
             raise FrameError(
                 "Spark's workers run another version of Python than this program. Set the"
@@ -52,7 +55,7 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_roles(value: Any, **roles: Hashable | None) -> None:
-    """Refuse the column of values as one that orders or groups rows: those are public."""
+    """Refuse the column of values as a column that orders or groups rows: those are public."""
     asked = [value] if isinstance(value, Hashable) else list(value)
     for role, column in roles.items():
         if column is not None and column in asked:
@@ -62,10 +65,10 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
             )
 
 
-def _has_other_python(error: Exception) -> bool:
+def _has_other_python(error: BaseException) -> bool:
     """Whether Spark says that its workers run another Python; nothing else in it is used."""
     words = ""
-    with contextlib.suppress(Exception):  # the words may have to be fetched from a dead engine
+    with contextlib.suppress(Exception):  # the text may have to be fetched from a dead engine
         words = str(error)
     return "PYTHON_VERSION_MISMATCH" in words or "different version" in words
 
@@ -77,21 +80,23 @@ def column_name(name: Hashable) -> str:
 
 def opened(frame: Any) -> nw.LazyFrame[Any]:
     """Return any frame as a lazy one."""
-    try:
-        return cast("nw.LazyFrame[Any]", nw.from_native(_named_by_text(frame)).lazy())
-    except TypeError as error:
-        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    except nw.exceptions.DuplicateError:
-        raise ModelError("the columns of the frame must have different names.") from None
+    return cast("nw.LazyFrame[Any]", _wrapped(frame).lazy())
 
 
 def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
     """Return a frame that is in memory, with rows in order; None for one that is not."""
+    found = _wrapped(frame)
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _wrapped(frame: Any) -> Any:
+    """Return a frame of any library, lazy or not, as narwhals holds it."""
     try:
-        found = nw.from_native(_named_by_text(frame))
+        return nw.from_native(_named_by_text(frame))
     except TypeError as error:
         raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    return found if isinstance(found, nw.DataFrame) else None
+    except nw.exceptions.DuplicateError:
+        raise ModelError("the columns of the frame must have different names.") from None
 
 
 def _named_by_text(frame: Any) -> Any:
@@ -106,12 +111,12 @@ def _named_by_text(frame: Any) -> Any:
 def collected(small: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
     """Compute a frame of aggregates."""
     with warnings.catch_warnings():
-        # Infinite cells overflow on their way; the sums show it, and are refused.
+        # Infinite cells overflow in sums, which are then refused.
         warnings.simplefilter("ignore", RuntimeWarning)
         if small.implementation.is_duckdb():
             return small.collect(backend="pandas")  # the default needs pyarrow
         if small.implementation.is_polars():
-            return small.collect(engine="streaming")  # in pieces, so files may outgrow the memory
+            return small.collect(engine="streaming")  # in pieces: files may exceed the memory
         return small.collect()
 
 

@@ -1,6 +1,7 @@
-"""The column that orders rows: text is read as times, since text order is not time order.
+"""The column that orders rows, and what depends on a row's place in its ordered group.
 
-Places inside ordered groups: what needs a window function of the engine.
+Text is read as times, since text order is not time order. Places need window functions of the
+engine.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _LEAP_YEAR = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[135
 _MONTH = _YEAR + r"-(?:0[1-9]|1[0-2])"
 
 
-_DAY = (  # of the calendar: a day that it does not have would be read as one of the next month
+_DAY = (  # days that exist: 31 April would be read as 1 May
     rf"(?:{_YEAR}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
     rf"|(?:0[13578]|1[02])-31)|{_LEAP_YEAR}-02-29)"
 )
@@ -56,7 +57,7 @@ _OFFSET = r"[+-]" + _MINUTE
 
 
 class _Form(NamedTuple):
-    """One way to write a time by ISO 8601; all its texts are of one length."""
+    """One way to write a time by ISO 8601; all texts of one form have equal length."""
 
     pattern: str
     day: bool = True
@@ -99,7 +100,7 @@ class Times:
     timed: bool
     """Whether the unit is microseconds; numbers, months and periods have their own units."""
     form: _Form | None = None
-    """How ISO 8601 text is written, every row alike."""
+    """The form of ISO 8601 text, the same in every row."""
     length: int = 0
     """How long such text is."""
     time_format: str | None = None
@@ -110,7 +111,7 @@ class Times:
         held = nw.col(name)
         if self.form is not None:
             example = _example(self.form, self.length)  # missing cells are found when rows are read
-            # Asked of the cells themselves, for pandas 2 makes the text "None" of what is missing.
+            # Missing cells are found before the cast: pandas 2 turns them into the text "None".
             text = nw.when(held.is_null()).then(nw.lit(example)).otherwise(held.cast(nw.String))
             return _number(text, self.form, self.length)
         if self.time_format is not None:
@@ -360,7 +361,7 @@ def before(column: str, steps: int) -> nw.Expr:
 
 
 def _ranked(table: nw.LazyFrame[Any], kinds: Mapping[str, nw.dtypes.DType]) -> nw.LazyFrame[Any]:
-    """Add ``__size__`` and ``__rank__``, from 1, and what may be wrong with a row's place."""
+    """Add ``__size__``, ``__rank__`` from 1, and flags for equal or missing places."""
     gaps = [is_missing(name, kinds[name]) for name in (GROUP, ORDER) if name in kinds]
     return table.with_columns(nw.lit(1).alias("__one__")).with_columns(
         nw.col("__one__").sum().over(GROUP).alias("__size__"),
@@ -377,7 +378,7 @@ def _ranked(table: nw.LazyFrame[Any], kinds: Mapping[str, nw.dtypes.DType]) -> n
 def _sizes(counted: nw.DataFrame[Any], order_by: Hashable, *, rows: int) -> Counter[int]:
     """Check rows counted by size and rank; return how many groups there are of each size.
 
-    Both are from the query that adds the values up, whatever an earlier one has seen.
+    Both come from the query that adds the values up, not from an earlier one.
     """
     if sum(counted["__again__"].to_list()):
         raise ModelError(f"column {order_by} has two equal entries in one group.")
@@ -463,7 +464,7 @@ _NO_STEP = 2**62  # longer than any
 class Steps:
     """The steps between neighbouring times of a group, and what may be wrong with them.
 
-    Columns of the engine, added up in the query that also adds the values up, or alone.
+    Columns that the engine adds up, in the query that also adds the values up or in one of its own.
     """
 
     AGAIN, BETWEEN, SHORTEST, LONGEST = "__twice__", "__between__", "__shortest__", "__longest__"
@@ -477,12 +478,12 @@ class Steps:
         self._step = None if every is None else _step(every, times.column, timed=times.timed)
 
     def on(self, table: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """Add what is added up, to a table of `GROUP` and `ORDER` that sorts in order of time."""
+        """Add these columns to a table of `GROUP` and `ORDER`, which sorts in order of time."""
         measured = self._times.kind.is_numeric() or self._times.kind.is_temporal()
         number = _as_number(nw.col(ORDER), self._times.kind) if measured else nw.lit(0)
         table = table.with_columns(number.alias("__time__"))
         if self._times.kind.is_float() and table.implementation.is_pandas():
-            held = table.to_native()  # real numbers of Arrow know no remainder there
+            held = table.to_native()  # pandas has no remainder for floats of Arrow
             plain = held.assign(__time__=held["__time__"].astype("float64"))
             table = nw.from_native(plain).lazy()
         return table.with_columns(*self._columns(measured=measured))
@@ -491,7 +492,7 @@ class Steps:
         again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
         step = nw.col("__time__") - before("__time__", 1) if measured else nw.lit(1)
         between = nw.lit(0)
-        if self._step is not None:  # none before the first
+        if self._step is not None:  # the first row of a group has no step
             between = (step % self._step > 0).fill_null(value=False).cast(nw.Int64)
         return [
             again.cast(nw.Int64).alias(self.AGAIN),
@@ -501,27 +502,27 @@ class Steps:
         ]
 
     def ends(self) -> list[nw.Expr]:
-        """Return what becomes of `ENDS` where rows are brought together; `ADDED` are added up."""
+        """Return how `ENDS` of several rows are combined; `ADDED` are added up."""
         return [nw.col(self.SHORTEST).min(), nw.col(self.LONGEST).max()]
 
     def check(self, found: Mapping[str, Sequence[Any]]) -> None:
         """Raise for repeated times and for gaps; the message neither counts nor shows them.
 
-        If the length of a step is stated there may be gaps of whole steps: values that nobody has.
-        Otherwise steps shorter than others are refused as well: across them neighbours are
-        correlated more strongly than the one correlation says.
+        If the length of a step is stated, there may be gaps of whole steps: values that are not in
+        the table. Otherwise steps shorter than others are refused as well: neighbours so close are
+        correlated more strongly than the stated correlation.
         """
         order_by = self._times.column
         if sum(found[self.AGAIN]):
             raise ModelError(
                 f"column {order_by} has two equal times within a series; keep one row for each."
             )
-        if min(found[self.SHORTEST]) == 0:  # which every step divides
+        if min(found[self.SHORTEST]) == 0:  # 0 is a multiple of every step
             raise ModelError(
                 f"column {order_by} has times within a series that are too close to be told apart;"
                 " keep one row for each."
             )
-        if max(found[self.LONGEST]) == math.inf:  # which no step divides, or every one
+        if max(found[self.LONGEST]) == math.inf:  # engines differ on its remainder
             raise ModelError(
                 f"column {order_by} has times that are infinitely far apart: every time must be a"
                 " finite number."
@@ -590,7 +591,7 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
 
 
 def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-    """Return times as numbers; engines agree on calendar fields, on little else.
+    """Return times as numbers, from calendar fields: engines differ in almost all else.
 
     Missing dates and times become some number; they are found when rows are read.
     """
@@ -599,7 +600,7 @@ def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
         return part.fill_null(0).cast(nw.Int64)
 
     if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
-        return time.cast(nw.Int64)  # microseconds of our era are no floats
+        return time.cast(nw.Int64)  # floats do not hold all microseconds of our era
     if kind.is_numeric():
         return time.cast(nw.Float64)
     if kind == nw.Duration:

@@ -117,7 +117,7 @@ def well_centred(
 
 
 def typical(table: nw.LazyFrame[Any], names: Sequence[str]) -> FloatArray:
-    """Return the means of a few rows, in no particular order."""
+    """Return the means of a few rows, whichever the engine returns first."""
     few = table.head(_FEW_ROWS)
     found = one_row(
         few.select(
@@ -137,7 +137,7 @@ def refuse_infinite(
 ) -> None:
     """Raise where a sum of squares is not finite, and say why; `names` is how to call the columns.
 
-    Only then are cells checked for values that are not numbers, which engines carry into the sum.
+    Cells are checked only then: a NaN or infinity in any cell makes the sum not finite.
     """
     for column, name, total in zip(columns, names or columns, squares, strict=True):
         if total is None or not np.isfinite(total):

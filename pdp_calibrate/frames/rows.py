@@ -36,7 +36,7 @@ from pdp_calibrate.frames.open import (
     rows_in,
 )
 from pdp_calibrate.frames.order import GROUP, ORDER, Steps, Times, refuse_dask
-from pdp_calibrate.frames.sums import grid_exponent
+from pdp_calibrate.frames.sums import grid_exponent, real_values
 
 _GROUP, _ROWS, _SIZE, _COUNTED = GROUP, "__rows__", "__size__", "__counted__"
 
@@ -47,7 +47,7 @@ _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 _PRIME = 2**31 - 1  # so that products fit 64 bits
 
 
-_BEYOND_FLOATS = 2**1023
+_BEYOND_FLOATS, _BEYOND_UNSIGNED = 2**1023, 2**64
 
 
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
@@ -71,7 +71,7 @@ class PublicRows:
     def most(self) -> int:
         """The most rows of one group that count.
 
-        Times `RowQuery.reach`, over λ, it is the price that a whole household pays for a release.
+        Times `RowQuery.reach`, over λ, it bounds what a release leaks about a whole household.
         """
         return max(number for _, number in self.counted)
 
@@ -155,7 +155,7 @@ def _read(
     refuse_missing(groups, sum(held[_NOBODY]))
     if times is not None and steps is not None:
         refuse_missing(times.column, sum(held[_UNTIMED]))
-        refuse_changed(0, sum(held[_OTHER]))  # all were in one form before
+        refuse_changed(0, sum(held[_OTHER]))  # all text had one form when it was first read
         steps.check(held)
     if sum(held[_AGAIN]):
         raise ModelError(
@@ -222,7 +222,7 @@ def _prepared(
         table = _timed(table, times, steps, schema)
         measured = [_UNTIMED, _OTHER, *steps.COLUMNS]
     unknown = [_flag(is_missing(name, schema[name])) for name in read if name not in query.missing]
-    found: dict[str, nw.Expr] = {}  # how well a row meets each condition, and 0 if it does not
+    found: dict[str, nw.Expr] = {}  # which value of each condition a row has; 0 if none
     columns = [
         *((one, one.values) for one in query.where),
         *zip(query.by, query.labels, strict=True),
@@ -335,14 +335,27 @@ def _codes(
         if compared in seen:
             raise ModelError(f"two of the values stated for column {name} are the same in it.")
         seen.add(compared)
-        equal = _flag(held == compared) * (1 - missing)
+        equal = _holds(held, compared, kind) * (1 - missing)
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)
-    while len(found) > 1:  # in pairs: engines do not take a thousand sums inside each other
+    while len(found) > 1:  # in pairs: engines do not accept a thousand nested sums
         pairs = itertools.zip_longest(found[::2], found[1::2])
         found = [one if other is None else one + other for one, other in pairs]
     return found[0]
+
+
+def _holds(held: nw.Expr, label: Any, kind: nw.dtypes.DType) -> nw.Expr:
+    """Return 1 where a column holds a label, else 0.
+
+    Arrow compares unsigned numbers with signed ones only while they fit both types: its error would
+    reveal that a secret does not.
+    """
+    if kind == nw.UInt64 and isinstance(label, int):
+        if not 0 <= label < _BEYOND_UNSIGNED:
+            return nw.lit(0)
+        label = nw.lit(label, nw.UInt64)
+    return _flag(held == label)
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:
@@ -375,7 +388,7 @@ def _units(query: RowQuery, kind: nw.dtypes.DType, *, rows: int) -> tuple[nw.Exp
     refuse_words(name, kind)
     missing, rule = is_missing(name, kind), query.missing.get(name)
     instead = bounds[0] if rule in (None, "zero") else float(rule)  # type: ignore[arg-type]
-    value = nw.col(name).cast(nw.Float64)
+    value = real_values(name, kind, bounds)
     inside = nw.when(~missing).then(value).otherwise(nw.lit(instead)).clip(*bounds)
     units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor().cast(nw.Int64)
     return units, (1 - _flag(missing)) if rule == "zero" else nw.lit(1)
@@ -403,6 +416,6 @@ def _collected(
     else:
         found = table.group_by(*keys).agg(nw.len().alias(_ROWS), *sums)
         found = found.with_columns(nw.lit(1).alias(_SIZE), nw.col(_OPEN).alias(_COUNTED))
-    # Engines may widen sums, and hand wider numbers over as floats.
+    # Engines may widen sums, and return wider numbers as floats.
     numbers = (_PART, _SIZE, _COUNTED, _ROWS, *added)
     return collected(found.select(*(nw.col(one).cast(nw.Int64) for one in numbers), *ends))

@@ -56,9 +56,9 @@ def ordered_series(
 ) -> OrderedSeries:
     """Check a long frame of series, which need not be sorted.
 
-    Rows keep their order where there is no `order_by`, whose text is read by `time_format`, or
-    ISO 8601. Raises for times that occur twice in a
-    series, and for gaps: steps longer than one and a half times the shortest one.
+    Without `order_by` rows keep their order; its text is read by `time_format`, or as ISO 8601.
+    Raises for times that occur twice in a series, and for gaps: steps longer than one and a half
+    times the shortest one.
     """
     table, kinds, _, times = series_in(
         frame, value, by=by, order_by=order_by, time_format=time_format

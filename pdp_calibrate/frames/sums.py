@@ -17,10 +17,11 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.open import (
@@ -44,6 +45,9 @@ _LARGEST_EXPONENT = 1000  # 2^1000 is still a float
 
 
 _AT_ONCE = 16_384  # values: 128 kB, which stay near the processor until they are added
+
+
+_WIDE, _EXACT = (nw.Int64, nw.UInt64), 2**53  # floats hold all whole numbers up to that
 
 
 Range = tuple[float, float]
@@ -92,22 +96,22 @@ def clamped_sums(
         _, names, schema = described(frame, list(ranges))
         refuse_empty(len(held))
         return {
-            name: sum_in_memory(held[name], schema[name], ranges[name], clamp=clamp)
-            for name in names
+            column: sum_in_memory(held[name], schema[name], ranges[column], clamp=clamp)
+            for column, name in zip(ranges, names, strict=True)
         }, len(held)
     table, names, schema = chosen(frame, list(ranges))
     rows = rows_in(frame)
     refuse_empty(rows)
     cells = [
         cell
-        for place, name in enumerate(names)
-        for cell in grid_cells(name, schema[name], ranges[name], rows=rows, place=place)
+        for place, (column, name) in enumerate(zip(ranges, names, strict=True))
+        for cell in grid_cells(name, schema[name], ranges[column], rows=rows, place=place)
     ]
     summed = one_row(table.select(*cells).select(nw.len().alias("rows"), *cell_sums(len(names))))
     refuse_changed(rows, summed["rows"])
     return {
-        name: checked_sum(summed, name, ranges[name], rows=rows, place=place, clamp=clamp)
-        for place, name in enumerate(names)
+        column: checked_sum(summed, column, bounds, rows=rows, place=place, clamp=clamp)
+        for place, (column, bounds) in enumerate(ranges.items())
     }, rows
 
 
@@ -120,14 +124,14 @@ def sum_in_memory(
     """
     refuse_words(column.name, kind)
     rows, (low, high) = len(column), bounds
-    values = column.cast(nw.Float64).to_numpy()  # what is null becomes NaN: missing, either way
+    values = _floats(column, kind)
     factor = 2.0 ** grid_exponent(column.name, bounds, rows)
     least, most, units = math.inf, -math.inf, 0
     inside = np.empty(min(rows, _AT_ONCE))
-    with np.errstate(invalid="ignore"):  # NaN is cast to any number, and refused below
+    with np.errstate(invalid="ignore"):  # NaN is cast to some whole number, and refused below
         for start in range(0, rows, _AT_ONCE):
             part = values[start : start + _AT_ONCE]
-            # Both are NaN as soon as one value is.
+            # Both become NaN if any value is NaN.
             least, most = np.minimum(least, part.min()), np.maximum(most, part.max())
             piece = inside[: len(part)]
             np.clip(part, low, high, out=piece)
@@ -143,15 +147,37 @@ def sum_in_memory(
     return checked_sum(found, column.name, bounds, rows=rows, place=0, clamp=clamp)
 
 
+def _floats(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.float64]:
+    """Return a column that lies in memory as floats; nulls become NaN: missing, either way."""
+    if kind in _WIDE:  # Arrow does not cast those beyond 2^53: see `real_values`
+        return column.to_numpy().astype(np.float64)
+    return cast("npt.NDArray[np.float64]", column.cast(nw.Float64).to_numpy())
+
+
+def real_values(name: str, kind: nw.dtypes.DType, bounds: Range) -> nw.Expr:
+    """Return the values of a column as floats; values outside the bounds stay outside.
+
+    Arrow does not cast whole numbers beyond 2^53, and its error would reveal that a secret is so
+    large. If the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds.
+    """
+    value = nw.col(name)
+    if kind in _WIDE and max(map(abs, bounds)) < _EXACT:
+        if kind == nw.UInt64:  # compared as what they are: signed numbers do not hold them all
+            value = value.clip(None, nw.lit(_EXACT, nw.UInt64))
+        else:
+            value = value.clip(-_EXACT, _EXACT)
+    return value.cast(nw.Float64)
+
+
 def grid_cells(
     name: str, kind: nw.dtypes.DType, bounds: Range, *, rows: int, place: int
 ) -> Sequence[nw.Expr]:
     """Return for each row the whole number it adds, and what may be wrong with its value."""
     refuse_words(name, kind)
     low, high = bounds
-    missing, value = is_missing(name, kind), nw.col(name).cast(nw.Float64)
+    missing, value = is_missing(name, kind), real_values(name, kind, bounds)
     finite = value.is_finite()
-    # What is missing or infinite is refused below; until then it must survive the cast.
+    # Missing and infinite values are refused later; here they are replaced so that the cast works.
     inside = nw.when(finite).then(value).otherwise(nw.lit(low)).clip(low, high)
     units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor()
     outside = (value < low) | (value > high)
@@ -166,7 +192,7 @@ def grid_cells(
 def cell_sums(columns: int) -> list[nw.Expr]:
     """Return the expressions that add the cells up."""
     return [
-        # Engines may widen the sum, and hand wider numbers over as floats.
+        # Engines may widen the sum, and return wider numbers as floats.
         nw.col(f"{what}{place}").sum().cast(nw.Int64)
         for place in range(columns)
         for what in CELLS

@@ -19,6 +19,18 @@ def pair_of(domain):
     return pdp.JointTable(probabilities=PAIR.probabilities, domains=[domain] * 2)
 
 
+def network(edges):
+    tuples = {place for edge in edges for place in edge}
+    return pdp.Network(
+        factors=[(edge, [[2, 1], [1, 2]]) for edge in edges],
+        domains={place: [0, 1] for place in sorted(tuples)},
+    )
+
+
+RING = network([(place, (place + 1) % 30) for place in range(30)])
+TREE = network([(place, (place - 1) // 2) for place in range(1, 30)])
+
+
 def clamped(model):
     return pdp.calibrate(model, pdp.Sum(clamp=True))
 
@@ -31,6 +43,9 @@ CALLS = {
     "epsilon": lambda: pdp.calibrate(PAIR, pdp.Sum(), epsilon=HUGE),
     "tiny epsilon": lambda: pdp.calibrate(PAIR, pdp.Sum(), epsilon=1e-320),
     "scale": lambda: pdp.leakage(PAIR, pdp.Sum(), scale=HUGE),
+    "tiny scale of a ring": lambda: pdp.leakage(RING, pdp.Sum(), scale=1e-307),
+    "tiny scale of a tree": lambda: pdp.leakage(TREE, pdp.Sum(), scale=1e-307),
+    "smallest scale": lambda: pdp.leakage(RING, pdp.Count(values={1}), scale=5e-324),
     "scales": lambda: pdp.leakage(PAIR, [pdp.Sum()] * 2, scale=[1, HUGE]),
     "shares": lambda: pdp.calibrate(PAIR, [pdp.Sum()] * 2, shares=[1, HUGE]),
     "rows": lambda: pdp.calibrate(PAIR, pdp.Mean(), rows=HUGE),

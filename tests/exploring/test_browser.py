@@ -77,6 +77,18 @@ def wait_for_scale(page, scale, place=""):
     page.wait_for_selector(f"#scale{place}[data-scale='{scale!r}']", timeout=60_000)
 
 
+def also_count_the_sick(page):
+    """Ask one more question, and return its fields."""
+    page.get_by_role("button", name="Ask for something else too").click()
+    more = page.get_by_role("group", name="One more question")
+    more.get_by_label("What").select_option("count")
+    more.get_by_label("Of column").select_option("sick")
+    more.get_by_label("Values to count").fill("true")
+    page.wait_for_selector("#scale1")
+    settled(page)
+    return more
+
+
 def saved(page, button, folder, name):
     with page.expect_download() as waiting:
         page.get_by_role("button", name=button).click()
@@ -167,13 +179,7 @@ def test_columns_are_typed_and_several_questions_asked(browser, typed_address, f
     page.get_by_label("Statistic").select_option("sum")
     page.get_by_label("I don't know").check()
     wait_for_scale(page, pdp.calibrate(pdp.Unknown(size=4, bounds=(0, 10)), pdp.Sum()).scale)
-    page.get_by_role("button", name="Ask for something else too").click()
-    more = page.get_by_role("group", name="One more question")
-    more.get_by_label("What").select_option("count")
-    more.get_by_label("Of column").select_option("sick")
-    more.get_by_label("Values to count").fill("true")
-    page.wait_for_selector("#scale1")
-    settled(page)
+    more = also_count_the_sick(page)
     titles = page.locator("figure h3").all_inner_texts()
     assert titles[-1] == "What an answer would look like: count(sick=true)"
     scales = [float(page.get_attribute(f"#scale{place}", "data-scale")) for place in ("", "1")]

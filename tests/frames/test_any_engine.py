@@ -301,3 +301,18 @@ def test_another_python_in_spark_is_named_and_nothing_else_of_the_error():
     assert sys.executable in str(caught.value)
     assert "777" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_a_panic_of_polars_is_withheld_like_any_error_and_interrupts_are_not():
+    """It is no Exception, and quotes what it pleases."""
+
+    @asks_the_engine
+    def fails(error):
+        raise error
+
+    with pytest.raises(pdp.FrameError, match="PanicException") as caught:
+        fails(pl.exceptions.PanicException("secret777"))
+    assert "777" not in str(caught.value)
+    assert caught.value.__context__ is None
+    with pytest.raises(KeyboardInterrupt):
+        fails(KeyboardInterrupt())

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.row_query import Column, RowQuery
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.grouped import read_groups
+from pdp_calibrate.frames.order import clamped_sums_by_rank
+from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.frames.sums import clamped_sums
 
 LONG = 40_000  # rows: more than are added at once
@@ -91,6 +94,44 @@ def test_nulls_are_missing_whatever_the_type(kind):
     assert sums["x"].total == 1
 
 
+@kinds
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_whole_numbers_beyond_floats_are_clamped_like_any_others(make, kind):
+    """Arrow does not cast them to floats: its refusal would say that a secret is so large."""
+    values = np.array([2**53 + 1, 3, np.iinfo(kind).max, np.iinfo(kind).min], dtype=kind)
+    frame = make({"home": [1, 1, 2, 2], "x": values})
+    sums, _ = clamped_sums(frame, {"x": (-1.0, 10.0)}, clamp=True)
+    assert sums["x"].total == 23 + max(-1, int(values[3]))
+    wide, _ = clamped_sums(frame, {"x": (-1.0, 2.0**60)}, clamp=True)
+    exact = 2**53 + 3 + 2**60 + max(-1, int(values[3]))  # 2^53 + 1 is no float
+    assert 0 <= exact - wide["x"].total < len(values) * wide["x"].step
+    query = RowQuery(kind="sum", value="x", bounds=(-1, 10))
+    assert read_rows(frame, query, groups="home").totals == (sums["x"].total,)
+    with pytest.raises(pdp.ModelError, match="outside the bounds"):
+        clamped_sums(frame, {"x": (-1.0, 10.0)}, clamp=False)
+
+
+@pytest.mark.parametrize("make", [KINDS["pandas"], KINDS["pandas, Arrow"]])
+def test_whole_numbers_beyond_floats_are_clamped_by_their_place(make):
+    frame = make(
+        {"home": [1, 1, 2, 2], "t": [1, 2, 1, 2], "x": [2**53 + 1, 3, 2**63 - 1, -(2**63)]}
+    )
+    found, _ = clamped_sums_by_rank(frame, "x", (-1.0, 10.0), by="home", order_by="t", clamp=True)
+    assert {place: one.total for (_, place), one in found.items()} == {0: 20, 1: 2}
+
+
+@kinds
+def test_unsigned_numbers_beyond_signed_ones_are_compared_with_any_labels(make):
+    frame = make({"home": [1, 1, 2], "code": np.array([2**64 - 1, 1, 2**63], dtype=np.uint64)})
+    query = RowQuery(kind="count", by=[Column(name="code", values=(-1, 1, 300))])
+    assert read_rows(frame, query, groups="home").rows == (0, 1, 0)
+
+
+def test_groups_named_by_numbers_of_128_bits_are_counted():
+    frame = pl.DataFrame({"home": pl.Series([1, 1, 2], dtype=pl.Int128)})
+    assert group_sizes(frame, "home") == Counter({2: 1, 1: 1})
+
+
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(["int8", "uint8", "int32", "int64", "uint64"]))
 def test_groups_named_by_whole_numbers_are_counted(data, kind):
@@ -151,3 +192,19 @@ def test_columns_are_refused_before_they_are_read(column):
     frame = pd.DataFrame({"home": [1.0, None], "__size__": [1.0, 2.0]})
     with pytest.raises(pdp.ModelError, match=column):
         read_groups(frame, column, by="home", bounds=(0.0, 2.0))
+
+
+def test_a_column_may_be_named_by_a_number():
+    frame = pd.DataFrame({0: [1, 1, 2, 2], 1: [0.0, 0.5, 0.5, 1.0]})
+    found = read_groups(frame, 1, by=0, bounds=(0.0, 1.0))
+    assert (found.sizes, found.sum.total) == (Counter({2: 2}), 2)
+    assert clamped_sums(frame, {1: (0.0, 1.0)}, clamp=False)[0][1] == found.sum
+    model = pdp.GaussianGroup(size=2, correlation=0.5, bounds=(0, 1))
+    released = pdp.calibrate(model, pdp.Sum(), epsilon=1.0).release(frame, value=1, groups=0)
+    assert np.isfinite(released.value)
+
+
+def test_columns_of_one_name_are_refused_by_name():
+    frame = pd.DataFrame([[1, 0, 1]], columns=["home", "x", "x"])
+    with pytest.raises(pdp.ModelError, match="must have different names"):
+        read_groups(frame, "x", by="home")

@@ -9,13 +9,13 @@ average those of the smaller one with weights P(q|x_i) ≤ e^I·P(q|x_i'), so fo
 
     P(E) − e^{ε+I}·Q(E) ≤ Σ_q P(q|x_i)·(P_q(E) − e^ε·Q_q(E)):
 
-at the same δ, the larger window needs at most I more of ε. Windows that represent larger ones are
-charged that, as in the Laplace search.
+at the same δ, the ε of the larger window is larger by at most I. Windows that represent larger ones
+have I added to their ε, as in the Laplace search.
 
 **At every δ** (μ, ρ) no window may represent another. If there are too many of them, couplings of
 both sides of the target are combined (`sides`); for chains of more than about a thousand steps,
-only the range of the whole answer is known: a coupling along the chain may differ for arbitrarily
-long, though rarely.
+only the range of the whole answer is used: two coupled chains may stay different for arbitrarily
+many steps, though rarely.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from pdp_calibrate.families.chain.windows import (
 
 _DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
 _MISSING = 1e-80  # probability that may be missing from a law
-_START_ERROR = 1e-10  # of stationary probabilities, where a lower end needs no more digits
-_CLOSED = 1e-9  # of the upper end: nothing is left to be found
+_START_ERROR = 1e-10  # relative error of stationary probabilities that a lower end allows for
+_CLOSED = 1e-9  # relative gap between the ends below which nothing more is searched
 
 
 class ChainNoiseEngine(Engine):
@@ -121,7 +121,7 @@ class ChainNoiseEngine(Engine):
     def _example(self) -> Problem | None:
         """One adversary, searched alone where those of a whole set are only bounded.
 
-        Knowing least, nothing unknown lies outside the window: what is searched is what is seen.
+        The one who knows least: no unknown tuple lies outside the window, so its law is exact.
         """
         problem, knowledge = self.problem, self.problem.knowledge
         if knowledge.known is not None or problem.hidden_noise:
@@ -132,8 +132,8 @@ class ChainNoiseEngine(Engine):
     def _blurred(self) -> FiniteSearch | None:
         """One adversary, including the noise of unknown tuples outside the window.
 
-        Whatever else they know there is taken on one course, so that this is a lower end; if they
-        know nothing else, it is all that there is.
+        Other tuples known there are given one set of possible values, so that this is a lower end;
+        if nothing else is known, it is exact.
         """
         if self._one is None or self.problem.knowledge.known is None or self.problem.hidden_noise:
             return None
@@ -208,7 +208,7 @@ class _Long:
 
 
 def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:
-    """Evaluate who knows everyone else: an answer moves by what the target adds."""
+    """Evaluate the adversary who knows all others: the answer moves by what the target adds."""
     targets = problem.knowledge.targets
     target = max(targets, key=lambda place: float(setup.ranges[place]))
     return problem.plain_dp(target, scale, likely_course(setup))
@@ -345,7 +345,7 @@ class _Windows:
         masses: FloatArray,
         right: Side,
     ) -> Iterator[Mixtures]:
-        """Yield the laws of the windows that end here, those together that count alike."""
+        """Yield the laws of the windows that end here, in groups that count in the same way."""
         alike: dict[tuple[float, bool], list[int]] = {}
         for place, (up, low) in enumerate(counts):
             if up > -np.inf or low != NOT:
@@ -386,7 +386,7 @@ class _Windows:
         secrets: tuple[int, int],
         output: float,
     ) -> Named:
-        """Return the adversary behind a window."""
+        """Return the adversary who has a window."""
         problem, setup = self._problem, self._setup
         state, place = divmod(event, len(lefts))
         left = lefts[place]
@@ -406,7 +406,7 @@ class _Windows:
 class _Blurred(_Windows):
     """The laws of one adversary's whole answer: a window's, and what is unknown outside of it.
 
-    What is known outside follows the course that the witness names.
+    Known tuples outside hold the values that the witness names.
     """
 
     @property
@@ -463,7 +463,7 @@ class _Blurred(_Windows):
             )
 
     def _outside(self, place: Place, ends: tuple[int, int]) -> FloatArray:
-        """Return the law of what is unknown outside the window; nothing if its ends cannot be."""
+        """Return the law of what is unknown outside the window; empty if its ends cannot occur."""
         setup, course = self._setup, course_around(self._setup, place, ends)
         law = np.ones(1)
         if place.low > 0:
@@ -475,7 +475,7 @@ class _Blurred(_Windows):
         return law
 
     def _walked(self, positions: range, begun: FloatArray, course: dict[int, int]) -> FloatArray:
-        """Return the law of the unknown tuples of a stretch, given the known ones on a course.
+        """Return the law of the unknown tuples among some positions, given the known ones.
 
         `begun` is the law of the first state.
         """

@@ -67,7 +67,7 @@ def _mix(rows, weights, size, form, out):
 
 @numba.njit(cache=True, no_cfunc_wrapper=True)
 def advance(source, masses, points, matrix, step, decay, lack, form):
-    """Take the tuple at the end of each walk into the sum and move to its neighbour.
+    """Add the tuple at the end of each walk to the sum and move to its neighbour.
 
     `source` is indexed [state, walk, point], `matrix[new, old]` holds the transition.
     """
@@ -98,7 +98,7 @@ def advance(source, masses, points, matrix, step, decay, lack, form):
 
 @numba.njit(cache=True, no_cfunc_wrapper=True)
 def walk(source, masses, points, matrix, step, decay, lack, form):
-    """Take several tuples into the sum, one after the other; see `advance`."""
+    """Add several tuples to the sum, one after the other; see `advance`."""
     for place in range(len(points)):
         source, masses = advance(source, masses, points[place], matrix, step, decay, lack, form)
     return source, masses

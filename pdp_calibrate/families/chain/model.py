@@ -84,7 +84,7 @@ class MarkovChain(Model):
     transition: FloatArray
     """P(next state | state), read-only."""
     length: int
-    """How many tuples there are; None if the chain has no end, which its own engine never sees."""
+    """How many tuples there are; None if the chain has no end (streams have their own engine)."""
     states: Domain
     """The values that every tuple can take."""
     initial: FloatArray | None
@@ -171,7 +171,7 @@ class MarkovChain(Model):
 
     @property
     def lasting(self) -> float:
-        """The steepest that the leakage about a step rises with the budget of every step."""
+        """How much the leakage about a step grows at most, per unit of every step's budget."""
         return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     def to_table(self) -> JointTable:
@@ -287,8 +287,8 @@ def _is_irreducible(transition: FloatArray) -> bool:
 def _stationary_law(kernel: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the stationary law of an irreducible chain, and its logarithms.
 
-    Where numbers leave the range of floats on the way, they are decimal numbers of 40 digits,
-    whose exponents know no such range.
+    Where intermediate numbers leave the range of floats, decimal numbers of 40 digits are used,
+    whose exponents are not so limited.
     """
     try:
         with np.errstate(under="raise", over="raise", divide="raise", invalid="raise"):

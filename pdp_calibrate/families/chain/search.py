@@ -1,9 +1,9 @@
 """The worst adversary of a Markov chain.
 
 Given what is known, only the nearest known tuple on each side of the target matters, so the 2^{T−1}
-known sets come down to windows. `walk_around` goes through all windows around one target, or around
-every target where all tuples add the same: their windows differ in two lengths only, whatever the
-target. `search_one` evaluates one adversary: one window, and the limits r → ±∞ where it is long.
+known sets reduce to windows. `walk_around` goes through all windows around one target; or around
+all targets at once, where every tuple adds the same: then a window is given by the lengths of its
+two sides. `search_one` evaluates one adversary: one window, and the limits r → ±∞ if it is long.
 
 **One query about a chain, released again and again** (`repeated_bound`). The likelihood of M
 outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose logarithm changes
@@ -75,7 +75,7 @@ _NOWHERE = Side("none", 0)
 
 
 class Preparation:
-    """What searches need whatever the adversaries, computed when first needed."""
+    """What searches need that does not depend on the adversaries, computed when first needed."""
 
     def __init__(self, problem: Problem, chain: MarkovChain) -> None:
         self.problem, self.chain = problem, chain
@@ -97,7 +97,7 @@ class Preparation:
 
     @functools.cached_property
     def repeated(self) -> tuple[Contributions, Setup] | None:
-        """The number that all coordinates repeat, prepared for windows; None if they differ."""
+        """The one number that all coordinates equal, prepared for windows; None if they differ."""
         once = as_one(self.problem.contributions)
         return None if once is None else (once, Setup(self.chain, once))
 
@@ -128,7 +128,7 @@ class ChainEngine(Engine):
         return ChainEngine(problem, prepared=self.prepared)
 
     def _needs_table(self) -> bool:
-        """Whether the joint table is searched, which no window replaces or which is quicker."""
+        """Whether the joint table is searched: where windows cannot replace it, or are slower."""
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
@@ -156,9 +156,9 @@ class ChainEngine(Engine):
         )
 
     def _bound_only(self, scale: float, limits: Limits) -> Bracket:
-        """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows.
+        """Bound answers of several numbers by Birkhoff or, where all are one number, by windows.
 
-        Nor do they leak more than if all unknown tuples moved at once.
+        They also leak no more than if all unknown tuples changed at once.
         """
         problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
         ranges = problem.contributions.tuple_ranges()
@@ -166,7 +166,7 @@ class ChainEngine(Engine):
         target = max(knowledge.targets, key=lambda position: bounds[position])
         known = knowledge.known or frozenset()
         unknown = tuple(p for p in range(length) if p != target and p not in known)
-        moving = ranges[[target, *unknown]]  # with nobody named, the widest that are left
+        moving = ranges[[target, *unknown]]  # if no adversary is named, the widest ranges left
         together = math.fsum(np.sort(moving)[::-1][: knowledge.total - knowledge.fewest])
         rounded = rounded_up(together / scale, problem.contributions.coordinates + 3)
         value = min(float(bounds[target]), rounded)
@@ -237,8 +237,8 @@ def _over_targets(
 ) -> Bracket:
     """Search the windows around one target after the other, or around all of them at once.
 
-    `around` searches those of one target (None for all), given its bound and what need not be
-    exceeded. Targets that see the same leak the same: one of them is searched.
+    `around` searches those of one target (None for all), given its bound and a threshold below
+    which windows do not matter. Of targets with equal surroundings only one is searched.
     """
     bounds = setup.bounds(scale)
     cases: list[tuple[float, int | None]] = [(float(bounds.max()), None)]
@@ -316,7 +316,7 @@ def _search_around(
 def _attained(
     problem: Problem, setup: Setup, walk: Walk, target: int | None, outcome: Outcome
 ) -> Bracket:
-    """Name the window behind the lower end."""
+    """Name the window that attains the lower end."""
     knowledge = problem.knowledge
     place = Place.of(setup, knowledge, target, *outcome.lower_sides)
     unknown = place.unknown(setup.length, knowledge.most)
@@ -331,17 +331,17 @@ class Outcome:
     """The result of the windows walked so far, before rounding."""
 
     upper: float = -np.inf
-    """No window that was walked, or stands out of reach, leaks more."""
+    """An upper bound on all windows that were walked or are out of reach."""
     upper_sides: tuple[Side, Side] = (_NOWHERE, _NOWHERE)
-    """The window behind it."""
+    """The window with this bound."""
     lower: float = -np.inf
     """Some window leaks at least this."""
     lower_sides: tuple[Side, Side] = (_NOWHERE, _NOWHERE)
     """That window."""
     pruned: float = -np.inf
-    """No window that was left out leaks more; never above what it was compared with."""
+    """An upper bound on all windows that were left out, at most what they were compared with."""
     finished: bool = True
-    """Whether time sufficed."""
+    """Whether the search ended before its deadline."""
 
     def add(self, left: Side, ends: Ends, right: Right) -> None:
         """Add the windows of one left side."""
@@ -363,7 +363,7 @@ class Outcome:
 
 
 class _Begun(NamedTuple):
-    """Left parts of windows, all at the same distance, on their way to the right."""
+    """Left parts of windows, all of one length, from which the walk to the right begins."""
 
     distance: int
     """How far the left sides reach; 0 for a target that is the first tuple."""
@@ -434,7 +434,7 @@ def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
 def _settled(
     walk: Walk, rules: Rules, waiting: list[_Begun], threshold: float, outcome: Outcome
 ) -> bool:
-    """Walk to the right from what is waiting; return whether nothing further left can matter."""
+    """Walk to the right from the left parts; return whether no longer left part can matter."""
     lefts = [left for begun in waiting for left in begun.lefts]
     if not lefts:
         return False
@@ -457,7 +457,7 @@ def _settled(
 
 
 class Tail(NamedTuple):
-    """The limit of a log-ratio far out, and who attains it."""
+    """The limit of a log-ratio for outputs r → ±∞, and the adversary who attains it."""
 
     gain: float
     known: tuple[int, int]
@@ -500,11 +500,11 @@ class Window(NamedTuple):
     """The result of one window, for all values of its ends, before rounding."""
 
     upper: float
-    """It leaks no more."""
+    """The window leaks no more than this."""
     lower: float
-    """It leaks at least this."""
+    """The window leaks at least this."""
     sides: tuple[Side, Side]
-    """The values of its ends behind the lower end."""
+    """The values of its ends that attain the lower end."""
     densities: tuple[FloatArray, FloatArray]
     """The densities and masses there, per secret."""
 
@@ -512,13 +512,13 @@ class Window(NamedTuple):
 def one_window(walk: Walk, place: Place, left: Side, right: Side, *, hidden: bool) -> Window:
     """Compare the secrets in one window, for all values of its ends.
 
-    Where noise is `hidden` further, only the outputs far out count for the lower end.
+    Where tuples outside add noise that is `hidden`, only r → ±∞ counts for the lower end.
     """
     setup = walk.setup
     sides, rows, masses = walk.left_sides(place, left)
     here, ends = walk.whole_windows(rows, masses, right)
     everywhere, far_out = walk.evaluation.compare(here, ends, walk.noise.form)
-    # Sides out of reach cost their diameter, and rounding what tuples add costs both ends.
+    # Sides out of reach add their diameter; rounding of contributions widens both ends.
     truncated = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
     inside = right.distance - (right.kind != "none")
     cost = float(walk.left_costs[left.inside] + walk.right_costs[inside])
@@ -613,7 +613,7 @@ def repeated_bound(
     Returns
     -------
     float or None
-        None where windows are out of reach: several coordinates, or numbers too far apart.
+        None where windows cannot be used: several coordinates, or numbers too far apart.
     """
     chain, contributions = problem.model, problem.contributions
     additive = contributions.table is None and contributions.coordinates == 1
@@ -635,7 +635,7 @@ def _repeated_bound(
         return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
     reach = _reach(setup, scale, 1 if setup.homogeneous else setup.length)
     if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
-        return float(bounds.max())  # what lies out of reach alone could be worse
+        return float(bounds.max())  # the part out of reach alone could be worse
 
     out_of_reach = False
 
@@ -718,7 +718,7 @@ class ChainComposer(Composer):
     """
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Bound by the budgets of other tuples, as far as the chain does not forget them."""
+        """Bound by the budgets of all tuples, each reduced by what the chain forgets on the way."""
         del deadline
         chain, targets = releases.problem.model, releases.problem.knowledge.targets
         if not isinstance(chain, MarkovChain):

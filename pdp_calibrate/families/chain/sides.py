@@ -1,15 +1,15 @@
 """How far a coupling moves a sum along a long chain, one side of the target at a time.
 
 Given the target's state, the left side is independent of the right side. So both may be coupled
-separately: the answer moves by what the target itself moves it, plus W∞ of each side
+separately: the answer moves by as much as the target itself adds, plus W∞ of each side
 (`core.couplings`), whatever adversaries know. A side is known at some distance or open to the end
 of the chain, so there are as many sides as steps, while there are as many windows as pairs of
-steps. For one side the laws of the sum given the target's state and the state at its end are
-counted path by path, as logarithms: W∞ compares quantiles down to the rarest path.
+steps. For one side the laws of the sum, given the target's state and the state at its end, are
+summed over all paths as logarithms: W∞ compares quantiles down to the rarest path.
 
-It holds at every δ. It moves further than a coupling of whole windows would, whose quantiles need
-not move furthest on both sides at once; shifts keep their sign, so that sides which move against
-the target compensate for it.
+The bound holds at every δ. It is larger than that of a coupling of whole windows, whose quantiles
+need not move furthest on both sides at once. Shifts keep their sign, so that a side that moves
+against the target lowers the bound.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pdp_calibrate.families.chain.windows import IntArray, Setup
 def move_by_sides(setup: Setup) -> float | None:
     """Bound how far a coupling moves the sum over a chain; None if there are too many sides.
 
-    The bound is for all targets, and for everyone whatever they know.
+    The bound is for all targets, and for all adversaries, whatever they know.
     """
     lattice = setup.lattice(setup.length - 1)
     tops = lattice.points.max(axis=1)
@@ -39,7 +39,7 @@ def move_by_sides(setup: Setup) -> float | None:
     sides = _Sides(setup, lattice.points)
     furthest = 0.0
     if setup.homogeneous:
-        # The start of the chain is as far away as the target stands from it; any distance counts.
+        # The target may stand anywhere, so the start of the chain may be at any distance.
         left = sides.furthest(itertools.chain(sides.known(0, backwards=True), sides.from_start()))
         right = sides.furthest(sides.known(0, backwards=False))
         furthest = sides.together(0, left, right)
@@ -92,7 +92,7 @@ class _Sides:
                 yield _mixed(self._added(here, place), start)
 
     def _added(self, here: FloatArray, place: int) -> FloatArray:
-        """Take the tuple at the end into the sum."""
+        """Add the tuple at the end to the sum."""
         points = self._points[place]
         states, secrets, size = here.shape
         there = np.full((states, secrets, size + int(points.max())), -np.inf)

@@ -77,7 +77,7 @@ class Walk:
         if target is None:
             self.left, self.right = np.tile(points[0], (left, 1)), np.tile(points[0], (right, 1))
             total = int(self.own.max()) * (min(left + right, setup.length) + 1)
-            # Side by side with a longer left part, a shorter one walks as far with its tail.
+            # Beside a longer left part, a shorter one is continued by its tail to the same length.
             longest = int(self.own.max()) * (left + right + 1)
         else:
             self.left = points[max(place - left, 0) : place][::-1]
@@ -106,7 +106,7 @@ class Walk:
         self.matrix = np.array(setup.log_kernel if form == LOGS else setup.kernel)
         self.start = np.array(setup.log_start if form == LOGS else setup.start)
         self.error = self._rounding(left + right, width)
-        moved = 2 * lattice.errors / scale  # what rounding a tuple's contributions may cost
+        moved = 2 * lattice.errors / scale  # how much rounding contributions may change a leakage
         before = np.full(left, moved[0]) if target is None else moved[max(place - left, 0) : place]
         after = np.full(right, moved[0]) if target is None else moved[place + 1 :][:right]
         self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
@@ -229,7 +229,7 @@ class Walk:
         )
 
     def left_part(self, left: Side) -> tuple[FloatArray, FloatArray]:
-        """Return densities and masses of a left side; of a known end, one row per state of it."""
+        """Return densities and masses of a left side; if its end is known, one row per state."""
         if left.distance == 0:
             return self.at_start()
         _, here, masses = next(self.lefts(1))
@@ -332,7 +332,7 @@ class Place(NamedTuple):
         moved: float,
         unknown: tuple[int, ...],
     ) -> Witness:
-        """Describe the adversary; tuples known outside the window follow a possible course."""
+        """Describe the adversary; tuples known outside the window hold some possible states."""
         course = course_around(setup, self, ends)
         hidden = {self.target, *unknown}
         values = problem.contributions.values

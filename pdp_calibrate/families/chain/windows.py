@@ -1,26 +1,27 @@
-"""Which windows an adversary can have, and which bounds their leakage enters.
+"""The windows of the adversaries of a chain, and for which end of the bracket each one counts.
 
 Theorem 5 (docs/theory).
 
-Given what is known, only the nearest known tuple on each side of the target matters. A window has
-a left and a right side. Each is *known* at some distance, or *none* (everything up to the end of
-the chain is unknown); *far* stands for all sides longer than the reach of the search.
+The window of an adversary is the target with the unknown tuples around it, up to the nearest known
+tuple on each side; given those two, no tuple outside matters. Each side of a window is *known* (it
+ends at a known tuple, some distance away) or *none* (everything up to the end of the chain is
+unknown); *far* stands for all sides longer than the reach of the search.
 
-**Steps** take a tuple into the sum, compare secrets, walk to all right ends. For a fixed secret of
-the target, the joint density of the noisy sum over the window walked so far and the state at its
+**Steps** add a tuple to the sum, compare secrets, and walk to every right end. For a fixed secret
+of the target, the joint density of the noisy sum over the window walked so far and the state at its
 end is held at every lattice point from 0 to the largest possible sum; beyond these it falls like
 e^{−distance}. One step adds a tuple: shift the density by what the tuple's state adds, then apply
 the transition. Arrays are indexed [state at the end, secret, …, point].
 
 Forms and their rounding are those of `core.mixtures`: all entries are sums of products of
 non-negative numbers, or logarithms of such, so nothing cancels before two secrets are compared, and
-`Walk` charges the rounding of all steps to both ends of the bracket. LAWS leave the noise out: the
-joint law of the sum and the state, for releases repeated any number of times.
+`Walk` widens the bracket at both ends by the rounding of all steps. The form LAWS leaves the noise
+out: the joint law of the sum and the state, for releases repeated any number of times.
 
 `advance` and `compare` are NumPy; `kernels` has the same two compiled, for chains that are large.
 
-`Setup` is what a search along a chain needs, computed once per chain and query: an
-engine makes it, and lends it to the engines of other adversaries of the same problem.
+`Setup` is what a search along a chain needs, computed once per chain and query; the engines for
+other adversaries of the same problem share it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Setup:
 
     @functools.cached_property
     def largest_log(self) -> float:
-        """The largest size of a logarithm of a probability of the model."""
+        """The largest absolute value of the logarithm of any probability of the model."""
         logs = np.append(self.log_kernel, self.log_start)
         return float(np.abs(logs[np.isfinite(logs)]).max())
 
@@ -115,7 +116,7 @@ class Setup:
     def lattice(self, reach: int) -> Lattice:
         """Return the lattice on which sums within reach are counted."""
         if reach not in self._lattices:
-            # Windows much longer than the memory are rarely walked: see `search.walk_around`.
+            # Windows much longer than the chain's memory are rarely walked: `search.walk_around`.
             forgotten = np.flatnonzero(self.diameters <= FORGOTTEN)
             usual = min(reach, int(forgotten[0])) if len(forgotten) else reach
             largest = int(np.clip(LATTICE_STEPS / self._runs(usual), 512, 2**15))
@@ -124,7 +125,7 @@ class Setup:
         return self._lattices[reach]
 
     def rules(self, knowledge: Knowledge, *, hidden: bool, target: int | None, reach: int) -> Rules:
-        """Return which windows count; those around all targets are kept from scale to scale."""
+        """Return which windows count; the rules for all targets at once are kept between scales."""
         if target is not None:
             return Rules(self, knowledge, hidden=hidden, target=target, reach=reach)
         kind = knowledge, hidden, reach
@@ -133,7 +134,7 @@ class Setup:
         return self._rules[kind]
 
     def is_large(self, reach: int) -> bool:
-        """Whether a search is worth compiled code, by the elementary steps it may take."""
+        """Whether a search may take so many elementary steps that compiling code for it pays."""
         tops = np.sort(self.lattice(reach).points.max(axis=1))[-2 * reach - 1 :]
         return self._runs(reach) * float(tops.sum() + 1) > COMPILED_CHAIN_STEPS
 
@@ -210,7 +211,7 @@ class Left(NamedTuple):
     masses: FloatArray
     """The mass of each secret, or its logarithm."""
     cost: float
-    """What rounding the contributions of the left part may cost."""
+    """How much the rounding of the left part's contributions may change a leakage."""
     ends: Ends
     """How the right ends are counted."""
 
@@ -219,27 +220,27 @@ class Right(NamedTuple):
     """The result of all right ends of one left part."""
 
     upper: float
-    """No window that was walked leaks more."""
+    """An upper bound on the leakage of every window that was walked."""
     upper_at: int
-    """The distance of the end behind it."""
+    """The distance of the right end of the window with this bound."""
     upper_known: bool
     """Whether that end is a known tuple."""
     lower: float
     """Some window leaks at least this."""
     lower_at: int
-    """The distance of its end."""
+    """The distance of that window's right end."""
     lower_known: bool
     """Whether that end is a known tuple."""
     lower_end: int
     """The state of that tuple."""
     bound: float
-    """No window of this left part leaks more, those not walked included."""
+    """An upper bound on all windows of this left part, including those not walked."""
 
 
 def advance(
     source: FloatArray, masses: FloatArray, points: IntArray, matrix: FloatArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Take the tuple at the end of the walk into the sum and move to its neighbour.
+    """Add the tuple at the end of the walk to the sum and move to its neighbour.
 
     `points` is what its states add, `matrix[new, old]` holds the transition. Each term is rounded
     twice by the shift, once by its weight and once per state by the sum.
@@ -265,7 +266,7 @@ def advance(
 def walk(
     source: FloatArray, masses: FloatArray, points: IntArray, matrix: FloatArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Take several tuples into the sum, one after the other."""
+    """Add several tuples to the sum, one after the other."""
     for row in points:
         source, masses = advance(source, masses, row, matrix, noise)
     return source, masses
@@ -285,7 +286,7 @@ def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
 
 
 def summed_out(rows: FloatArray, form: int) -> FloatArray:
-    """Sum over all states, as one that stands for all of them; logarithms stay logarithms."""
+    """Sum over all states: one row stands for all of them; logarithms stay logarithms."""
     if form != LOGS:
         return np.asarray(rows.sum(axis=0, keepdims=True))
     return mixed(rows, np.zeros((1, len(rows))), form)
@@ -360,8 +361,8 @@ class _Found:
     ) -> FloatArray:
         """Add windows of the left sides `which` that end here; return their worst log-ratios.
 
-        `compared` comes from `compare`; `counts` says what they count for above, in which form
-        they count below, and what to take off there.
+        `compared` comes from `compare`. `counts` says what to add for the upper end, over which
+        outputs the windows count for the lower end (NOT, TAILS, WHOLE), and what to subtract there.
         """
         (whole, ends), (up, low, cost) = compared, counts
         worst = whole.max(axis=0)
@@ -398,7 +399,7 @@ class Evaluation(NamedTuple):
     """How densities are computed: in NumPy, or compiled."""
 
     advance: Step
-    """Takes the tuple at the end into the sum; see `advance`."""
+    """Adds the tuple at the end to the sum; see `advance`."""
     walk: Step
     """The same for several tuples in a row, whose points stand one below the other."""
     compare: Callable[[FloatArray, FloatArray, int], tuple[FloatArray, FloatArray]]
@@ -423,14 +424,14 @@ def run_right(
     points
         points[b − 1]: what the states of the tuple b steps to the right add.
     costs
-        What rounding the contributions on the right may cost, by the distance of a known end and by
-        the number of tuples up to the end of the chain.
+        How much the rounding of contributions on the right may change a leakage, by the distance of
+        a known end and by the number of tuples up to the end of the chain.
     matrix
         P[v, w], or its logarithm.
     noise
         The noise on the lattice.
     threshold
-        Nothing is walked further that cannot exceed this, nor the worst window found on the way.
+        A walk stops where no longer window can exceed this, or the worst window found so far.
     evaluation
         How densities are computed.
     """
@@ -465,7 +466,7 @@ def run_right(
             found.add(which[is_open], compared, counted, b - 1, known=False)
         found.bound[which] = np.maximum(found.bound[which], found.upper[which])
         # Whatever reaches further leaks at most the diameter more than the worst known end here
-        # (truncation, `core.contraction`): below the threshold, nobody need be told apart.
+        # (truncation, `core.contraction`): if that is below the threshold, the walk stops.
         rest = worst + np.where(pruning, prune_cost + known_cost, 0.0)
         threshold = max(threshold, float(found.upper.max()))
         done = pruning & (rest <= threshold)
@@ -474,12 +475,13 @@ def run_right(
         if not left_over.any():
             break
         if not left_over.all():
-            # Mostly the last ones end, for they reach furthest left: then nothing is copied.
+            # Mostly the walks of the last left sides stop first, as they reach furthest left; then
+            # the others are a slice, and nothing is copied.
             number = int(np.count_nonzero(left_over))
             rest_of = slice(number) if left_over[:number].all() else left_over
             which, left_costs, counts = which[rest_of], left_costs[rest_of], counts[:, :, rest_of]
             here, ends = here[:, :, rest_of], ends[:, :, rest_of]
-        # The tuple b steps away becomes unknown: take it into the sum.
+        # The tuple b steps away becomes unknown: add it to the sum.
         here, ends = evaluation.advance(here, ends, points[b - 1], backwards, noise)
     return found.rights()
 
@@ -523,16 +525,16 @@ class Ends(NamedTuple):
     """How the right ends of one left side are counted, by their distance b from the target."""
 
     counts: FloatArray
-    """Five rows, as in `_NOTHING`. Of windows that end at a known tuple: what to add to their
-    leakage (−inf if there is none), NOT, TAILS or WHOLE for the lower end, and what windows
-    reaching further can leak at most (∞ if nothing is known). Of windows with b unknown tuples up
-    to the end of the chain: the first two of these."""
+    """Five rows, as in `_NOTHING`. Three are about windows that end at a known tuple: what to add
+    to their leakage (−inf if there is no such window); NOT, TAILS or WHOLE for the lower end; how
+    much more windows that reach further can leak (∞ if that is not known). Two are about windows
+    with b unknown tuples up to the end of the chain: the first two of these again."""
     left_far: npt.NDArray[np.bool_]
-    """Where a known right end stands for a left side out of reach."""
+    """At which known right ends a window also represents those whose left side is out of reach."""
     left_far_none: npt.NDArray[np.bool_]
-    """The same where the right side is open."""
+    """The same where the right side is open to the end of the chain."""
     right_far: npt.NDArray[np.bool_]
-    """Where a known right end stands for right sides out of reach."""
+    """At which known right ends a window also represents those whose right side is out of reach."""
 
     @property
     def steps(self) -> int:
@@ -545,7 +547,7 @@ class Ends(NamedTuple):
         return self.steps > 1
 
 
-_NOTHING = np.array([-np.inf, NOT, np.inf, -np.inf, NOT])  # what no window counts for
+_NOTHING = np.array([-np.inf, NOT, np.inf, -np.inf, NOT])  # the counts where there is no window
 
 
 class Rules:
@@ -691,7 +693,7 @@ class Rules:
         )
 
     def _beyond(self, kind: Kind, left: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
-        """Return where windows stand for larger ones: further left (known, open), further right."""
+        """Return where windows represent larger ones: further left (known, open), further right."""
         last, most, distance = self.setup.length - 1, self.knowledge.most, self._distance
         known, none = self._feasible(kind, int(self.setup.first.argmin()), left)
         further = self._far_left(kind, left, distance)

@@ -1,4 +1,4 @@
-"""Several releases about a network: by what the network forgets, and on trees by regions."""
+"""Several releases about a network: bounded by elimination, and on trees also by regions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class NetworkComposer(Composer):
     """Bounds any releases by the plain-DP budget spent on each tuple; on trees also by regions."""
 
     def is_searchable(self, problem: Problem) -> bool:
-        """Not a set: what a search finds is elimination's bound, taken anyway."""
+        """Whether it is no set: for a set a search finds only elimination's bound, used anyway."""
         return super().is_searchable(problem) and not problem.model.only_additive
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Bound by the budgets of other tuples, as far as the network does not forget them."""
+        """Bound by the budgets of all tuples, each reduced by couplings on the way to a target."""
         del deadline
         bounds = self._bounds(releases)
         return float(bounds[list(releases.problem.knowledge.targets)].max())

@@ -4,14 +4,14 @@ The coupling D_kl of two tuples is the largest |log cross-ratio| of the law in (
 
     |log π(v,w)π(v',w') / (π(v,w')π(v',w))|,
 
-over all their values and those of everyone else: 0 where they are independent given the rest. Of a
-product of factors it is at most the sum, over the factors that hold both, of each factor's own.
+over all their values and those of all other tuples: 0 where they are independent given the rest. In
+a product of factors it is at most the sum of their couplings in each factor that contains both.
 
 **Zeros.** Let every zero of a factor be filled with a number η > 0. Leakages between secrets that
 were possible before tend to the true ones as η → 0, so bounds for the filled law stay bounds in the
 limit. A cross-ratio in which zeros do not cancel grows without limit: D is infinite. Where every
 cross-ratio of two tuples has as many zeros above as below, η cancels, and D is finite. Cells with
-zeros on both sides must not be skipped: support {000, 111} would seem not to be coupled at all.
+zeros on both sides must not be skipped: else tuples with support {000, 111} would have no coupling.
 Values that no factor allows are left out first.
 """
 
@@ -73,7 +73,7 @@ class Couplings:
 
     @functools.cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
-        """The tuples, in groups between which there is no coupling; each from its first one on."""
+        """The tuples, in groups with no coupling between them; each begins with its first tuple."""
         seen: set[int] = set()
         found = []
         for place in range(self.size):
@@ -89,7 +89,7 @@ class Couplings:
         return len(self.strengths) == self.size - len(self.components)
 
     def without(self, known: Collection[int]) -> Couplings:
-        """Return what is left between the others once some tuples are known."""
+        """Return the couplings between the others, once some tuples are known."""
         if not known:
             return self
         cut = frozenset(known)
@@ -97,10 +97,10 @@ class Couplings:
         return Couplings(self.size, kept)
 
     def merged_bounds(self, budgets: FloatArray) -> FloatArray:
-        """Bound the leakage about every tuple as if all others of its component were one.
+        """Bound the leakage about every tuple as if all others of its component were one tuple.
 
-        Merged, they are coupled with it by Σ_j D_ij and have a budget of Σ_j ε_j. Never above the
-        sum of all budgets of the component.
+        That one is coupled with it by Σ_j D_ij and has the budget Σ_j ε_j. The bound never exceeds
+        the sum of all budgets of the component.
         """
         found = np.array(budgets, dtype=np.float64)
         for together in self.components:
@@ -114,9 +114,9 @@ class Couplings:
     def forest_bounds(self, budgets: FloatArray) -> FloatArray:
         """Bound the leakage about every tuple of a forest, in linear time.
 
-        Seen from tuple i, a neighbour k and all behind it say no more about x_i than D_ik ⊗ a_k,
-        where a_k = ε_k + Σ D_kl ⊗ a_l over the neighbours l behind k. Two passes give the sum at
-        every tuple: one towards the first tuple of a component, one away from it.
+        A neighbour k of tuple i, with all tuples behind k, adds at most D_ik ⊗ a_k to the leakage
+        about x_i, where a_k = ε_k + Σ D_kl ⊗ a_l over the neighbours l behind k. Two passes give
+        the sum at every tuple: one towards the first tuple of a component, one away from it.
         """
         totals = np.array(budgets, dtype=np.float64)
         upwards = np.zeros(len(totals))
@@ -166,7 +166,7 @@ class EvenPath(Couplings):
     is_forest = True
 
     def without(self, known: Collection[int]) -> EvenPath:
-        """Return what is left between the others once some tuples are known."""
+        """Return the couplings between the others, once some tuples are known."""
         return EvenPath(self.size, self.strength, known) if known else self
 
     def forest_bounds(self, budgets: FloatArray) -> FloatArray:
@@ -191,7 +191,7 @@ def coupled(
         cells = product[np.ix_(*(possible[place] for place in scope))]
         vary = [axis for axis, place in enumerate(scope) if cells.shape[axis] > 1]
         key = cells.shape, cells.tobytes()
-        if key not in worked_out:  # many factors of a large network are alike
+        if key not in worked_out:  # many factors of a large network are equal
             worked_out[key] = [
                 pair_strength(cells, *axes) for axes in itertools.combinations(vary, 2)
             ]
@@ -218,7 +218,7 @@ def pair_strength(factor: FloatArray, first: int, second: int) -> float:
         return math.inf
     logs = np.log(np.where(zeros > 0, factor.max(), factor))
     apart = _largest_cross_difference(logs, first, second)
-    # Each logarithm is off by a unit of itself or two; four are added up.
+    # Each logarithm has a relative error of one or two units; four of them are added up.
     return apart + 16 * UNIT_ROUNDOFF * float(np.abs(logs).max())
 
 
@@ -239,7 +239,7 @@ class Product(NamedTuple):
     """Factors about the same tuples, multiplied."""
 
     scope: Scope
-    """Whom it is about."""
+    """The tuples that it is about."""
     cells: FloatArray
     """Its values, up to a common factor."""
     pieces: int
@@ -247,11 +247,11 @@ class Product(NamedTuple):
 
 
 def absorbed(scopes: Sequence[Scope], factors: Sequence[FloatArray]) -> list[Product]:
-    """Multiply every factor of several tuples into one that holds all of these, where there is one.
+    """Multiply every factor of several tuples into another that is about all of these, if any is.
 
-    Cross-ratios of the product are smaller than what factors apart would add up to. Each factor is
+    Cross-ratios of the product are at most the sums of those of the single factors. Each factor is
     divided by its largest entry first, so that products do not overflow; where a product might
-    underflow, factors stay apart.
+    underflow, the factors stay separate.
     """
     found: list[Product] = []
     holding: dict[int, list[int]] = {}

@@ -31,9 +31,9 @@ class Links:
 
     @functools.cached_property
     def is_accurate(self) -> bool:
-        """Whether no probability of two neighbours underflows, so that edges can be turned round.
+        """Whether no probability of two neighbours underflows, so that edges can be reversed.
 
-        Turned round, an edge has the entries P(x_parent, x_child)/P(x_child).
+        A reversed edge has the entries P(x_parent, x_child)/P(x_child).
         """
         tree = self.tree
         for place, parent in enumerate(tree.parents):
@@ -50,7 +50,7 @@ class Links:
     def kernel(self, place: int, nearer: int) -> FloatArray:
         """Return P(x_place | x_nearer), one row per value of the nearer tuple.
 
-        Towards the root only where the tree `is_accurate`.
+        The tuple may be the parent of the nearer one only where the tree `is_accurate`.
         """
         tree = self.tree
         if tree.parents[place] == nearer:
@@ -68,7 +68,7 @@ class Links:
 
     @functools.cached_property
     def diameters(self) -> tuple[float, ...]:
-        """The diameter of every edge, named by its child; ∞ where zeros forbid one."""
+        """The diameter of every edge, in the order of its child; ∞ where zeros make it so."""
         strengths = self.tree.couplings.strengths
         return tuple(
             0.0 if parent is None else strengths.get((min(place, parent), max(place, parent)), 0.0)
@@ -77,9 +77,9 @@ class Links:
 
     @functools.cached_property
     def drift(self) -> float:
-        """How many units of rounding the law of a tuple may be off by, up to a common factor.
+        """A bound on the error of a tuple's law, in units of rounding, up to a common factor.
 
-        Each step from the root adds a few, and contracts in Hilbert's metric what came before.
+        Each step from the root adds a few units, and contracts earlier errors in Hilbert's metric.
         """
         tree, drifts = self.tree, dict[int | None, float]()
         for place in tree.order:

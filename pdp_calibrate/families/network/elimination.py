@@ -2,14 +2,15 @@
 
 Theorem 22 (docs/theory).
 
-Let tuple j alone move the log-likelihood of everything released by at most ε_j, its budget, and be
-coupled with tuple k by D_jk (`couplings`). Summing j out of the law leaves the others coupled by
+Let a change of tuple j alone change the log-likelihood of everything released by at most ε_j, its
+budget, and let j be coupled with tuple k by D_jk (`couplings`). Summed over j, the law couples the
+others by
 
     D_kl + D_jk ⊗ D_jl      and with budgets      ε_k + D_jk ⊗ ε_j
 
-at most, with ⊗ of `core.contraction`. When only the target i is left, ε_i bounds what anyone
-learns about it, whatever tuples they know, exactly or as independent hints, and whatever the
-mechanism is: budgets of several releases add up.
+at most, where ⊗ is that of `core.contraction`. When only the target i is left, ε_i bounds what any
+adversary learns about it, whatever tuples they know, exactly or as independent hints, and whatever
+the mechanism is: budgets of several releases add up.
 
 *Proof.* Let y ∈ {0, 1} switch the likelihood on: the factor p(r|x)^y. Summing out j, the
 cross-ratio of (k, l) becomes log E_q[ρ_v] − log E_q'[ρ_v'] with q, q' the laws of x_j given v or
@@ -23,9 +24,10 @@ cross-ratio, and to know a tuple is to drop it, which only lowers the result. �
 the budgets, so an order is compiled once into a `Program`, which is then applied to any budgets.
 
 **All targets at once.** An order makes a tree of fronts: front j is tuple j and the tuples coupled
-with it when it is summed out. Summed out up to what two fronts share, the tuples on one side of an
-edge of that tree leave couplings and budgets to the other side. Two passes, up and down, give them
-for both directions of every edge, and each target then remains alone within its own front.
+with it when it is summed out. Take an edge of that tree. If all tuples on one side of it are summed
+out, except those that its two fronts share, couplings and budgets of the shared ones are left for
+the other side. Two passes, up and down, give these for both directions of every edge; then all
+others in a target's own front are summed out.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _SUM = 1 + 4 * UNIT_ROUNDOFF  # covers an addition
 
 
 class Program:
-    """Budgets on their way to the targets: each step adds strength ⊗ one number to another."""
+    """How budgets become bounds: each step adds strength ⊗ one number to another number."""
 
     def __init__(self) -> None:
         self._slots = 0
@@ -81,13 +83,13 @@ class Program:
         self._outputs[place] = slot
 
     def add(self, sources: IntArray, destinations: IntArray, strengths: FloatArray) -> None:
-        """Add what passes couplings of these strengths; all of it where one is infinite."""
+        """Add strength ⊗ source to each destination; all of the source if strength is infinite."""
         passing = strengths > 0
         self._steps.append((sources[passing], destinations[passing], strengths[passing]))
 
     @property
     def places(self) -> Iterable[int]:
-        """The tuples that it says something about."""
+        """The tuples that it bounds the leakage about."""
         return self._outputs
 
     def bounds(self, budgets: FloatArray, *, compiled: bool = False) -> dict[int, float]:
@@ -118,7 +120,7 @@ class Program:
 
 
 class _Front(NamedTuple):
-    """Some tuples, in the order in which they are summed out, and what others left to them."""
+    """Some tuples, in the order in which they are summed out, with their couplings and budgets."""
 
     members: IntArray
     """Their positions in the order."""
@@ -157,7 +159,7 @@ class _Fronts:
 
     @property
     def work(self) -> float:
-        """How many pairs of couplings are gone through on the way up."""
+        """How many pairs of couplings the pass upwards combines."""
         return float(sum(len(later) ** 2 for later in self.later))
 
     @property
@@ -177,7 +179,7 @@ class _Fronts:
         return _Front(members, strengths, slots)
 
     def together(self, front: _Front, others: Iterable[_Front]) -> _Front:
-        """Return a front of its own with all that others, about some of its tuples, leave."""
+        """Return a new front that also includes what others leave to some of its tuples."""
         strengths, slots = front.strengths.copy(), self.program.new(len(front.members))
         self._passed_on(front.slots, slots)
         for other in others:
@@ -188,7 +190,7 @@ class _Fronts:
         return _Front(front.members, strengths, slots)
 
     def summed_out(self, front: _Front, place: int) -> _Front:
-        """Sum one of the tuples of a front out; what it held before is used up."""
+        """Sum out one of the tuples of a front; the given front must not be used again."""
         kept = np.arange(len(front.members)) != place
         coupled = front.strengths[place, kept]
         strengths = front.strengths[np.ix_(kept, kept)]
@@ -199,7 +201,7 @@ class _Fronts:
         return _Front(front.members[kept], strengths, front.slots[kept])
 
     def left_alone(self, front: _Front, number: int) -> None:
-        """Sum all others of a front out, the most weakly coupled first, and say what is left."""
+        """Sum out all others of a front, the most weakly coupled first; the rest is the bound."""
         while len(front.members) > 1:
             place = int(np.searchsorted(front.members, number))
             others = np.flatnonzero(np.arange(len(front.members)) != place)
@@ -243,7 +245,7 @@ class _Fronts:
         return Couplings(self._size, strengths), self.program
 
     def _up_to(self, number: int) -> dict[int, list[_Front]]:
-        """Sum the first tuples out; return what they leave, by who comes first among the others."""
+        """Sum out the first tuples; return what they leave, by the first tuple it is left to."""
         waiting: dict[int, list[_Front]] = {}
         for done in range(number):
             said = self.upwards(done, waiting.pop(done, []))
@@ -252,12 +254,12 @@ class _Fronts:
         return waiting
 
     def each(self, targets: frozenset[int]) -> Program:
-        """Leave every target alone, by two passes along the tree of fronts."""
+        """Sum out all but the target, for every target, by two passes along the tree of fronts."""
         said: dict[int, _Front] = {}
         for number in range(len(self.order)):
             said[number] = self.upwards(number, [said[child] for child in self.children[number]])
         wanted = self._above(targets)
-        heard: dict[int, _Front] = {}  # what all but those below a front leave to it
+        heard: dict[int, _Front] = {}  # what all tuples that are not below a front leave to it
         for number in reversed(range(len(self.order))):
             if not wanted[number]:
                 continue
@@ -290,7 +292,7 @@ class _Fronts:
         return _Front(front.members, np.zeros((size, size)), self.program.new(size))
 
     def _down_to(self, child: int, front: _Front) -> _Front:
-        """Sum out whomever a front does not share with one below it."""
+        """Sum out the tuples that a front does not share with one below it."""
         shared = set(self.later[child].tolist())
         for member in front.members.tolist():
             if member not in shared:
@@ -302,7 +304,7 @@ class _Fronts:
 
 
 def filled(later: list[set[int]]) -> list[IntArray]:
-    """Return with whom, among those later in the order, each is coupled when its turn comes."""
+    """Return the later tuples of the order that each is coupled with when it is summed out."""
     found = []
     for number, near in enumerate(later):
         near = {other for other in near if other > number}
@@ -322,7 +324,7 @@ def farthest_first(couplings: Couplings, target: int) -> list[int]:
 def least_fill(
     couplings: Couplings, places: Iterable[int], *, last: int | None = None
 ) -> list[int]:
-    """Order tuples so that each, when its turn comes, makes few new couplings."""
+    """Order tuples so that summing each of them out makes few new couplings."""
     near = {place: set(couplings.neighbours[place]) for place in places}
 
     def cost(place: int) -> tuple[int, int]:
@@ -357,21 +359,21 @@ def least_fill(
 
 
 class _Neighbourhood(NamedTuple):
-    """What is left around some tuple once everyone far away is summed out."""
+    """What is left around some tuple once all tuples far away are summed out."""
 
     couplings: Couplings
     """How those left are coupled."""
     program: Program
     """What passes budgets on to them."""
     inner: frozenset[int]
-    """Who is so far inside that an order of their own is worth while here."""
+    """The tuples so far inside that an order of their own can be found within what is left."""
 
 
 class Elimination:
     """Bounds on the leakage about the tuples of a network, for any budgets.
 
     All targets are bounded at once by two passes. The largest of these bounds are lowered by an
-    order for each target, farthest first; targets close to each other share who is far away.
+    order for each target, farthest first; targets close to each other share the far part of it.
 
     Parameters
     ----------
@@ -396,7 +398,7 @@ class Elimination:
         budgets
             ε_j of every tuple.
         targets
-            Whom bounds are asked about.
+            The tuples that bounds are needed for.
         enough
             Bounds below this need not be lowered.
 
@@ -454,7 +456,7 @@ class Elimination:
         lower_largest(found, targets, lowered, enough=enough)
 
     def _refinement(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
-        """Return the program of one target; None where no more work is worth its while."""
+        """Return the program of one target; None where it would take too much work."""
         if target not in self._refined:
             self._refined[target] = None
             if self._work_left > 0:

@@ -23,8 +23,8 @@ def passed_through(
 ) -> None:
     """Add strength ⊗ one number to another, step by step; as `core.contraction.contracted`."""
     for step in range(len(strengths)):
-        # Of a budget that is zero, or through a strength that is, nothing passes; where one of the
-        # two is infinite, all of the other does: `low` both times.
+        # a ⊗ b is 0 where one of the two is 0, and the other one where one is infinite: the
+        # smaller of the two, `low`, both times.
         one, other = strengths[step], values[sources[step]]
         low, high = min(one, other), max(one, other)
         added = low

@@ -1,7 +1,8 @@
-"""The fronts of an elimination in batches: those alike are worked out together.
+"""The fronts of an elimination in batches: fronts of the same kind are computed together.
 
-A front is a tuple and whoever, later in the order, is coupled with it when its turn comes: its
-members. Its parent is the front of the next among them, which hears what it says about the others.
+When a tuple is eliminated, its front is the tuple and those later in the order that are coupled
+with it by then: the members of the front. The result is an array over these later members. It is
+the front's message to its parent, the front of the first of them.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from pdp_calibrate.core.tuning import MOMENT_TOGETHER
 
 
 class Run(NamedTuple):
-    """Children of the fronts of a batch, equally many of each, who are alike themselves."""
+    """Children of the fronts of a batch, all of one kind, the same number for each front."""
 
     batch: int
-    """The batch that they are in."""
+    """The batch of the children."""
     rows: npt.NDArray[np.intp]
-    """Their rows there, those of the first front first."""
+    """Their rows in that batch, the children of the first front first."""
     shape: tuple[int, ...]
-    """What they say, as an array [front, child, tilt, …] over the members of the fronts."""
+    """The shape of their messages: [front, child, tilt, …] over the members of the fronts."""
     away: tuple[int, ...]
-    """The axes of an array [child, tilt, …] about whose members they say nothing."""
+    """The axes of an array [child, tilt, …] on whose members the messages do not depend."""
 
 
 class Batch(NamedTuple):
-    """Fronts that are alike but for the numbers in them."""
+    """Fronts of one kind: they differ only in the numbers of their arrays."""
 
     fronts: tuple[int, ...]
     """Their numbers in the order of elimination."""
     runs: tuple[Run, ...]
-    """Those below them."""
+    """Their children."""
 
 
 class _Alike(NamedTuple):
-    """Children of one front who are alike."""
+    """Children of one front that are of one kind."""
 
     batch: int
     shared: tuple[int, ...]
@@ -49,20 +50,20 @@ class _Alike(NamedTuple):
 
 
 def in_batches(members: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[Batch]:
-    """Put fronts together whose arrays have one shape, and whose children are alike in turn.
+    """Group fronts whose arrays have one shape and whose children are of the same kinds.
 
     Parameters
     ----------
     members
-        Of every front, by their numbers in the order, itself first.
+        The members of every front, by their numbers in the order; the front's own tuple is first.
     sizes
         How many values each tuple has, in the same order.
 
     Returns
     -------
     list
-        Every batch after those below it, and none with arrays much larger than those of single
-        fronts may be.
+        Every batch after those of its children; no batch has arrays of more than `MOMENT_TOGETHER`
+        numbers, unless a single front has.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def in_batches(members: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[B
         most = max(1, MOMENT_TOGETHER // math.prod(shape))
         children = _together(below[number], most)
         kind = shape, tuple((batch, shared, len(rows)) for batch, shared, rows in children)
-        # A batch has room for so many fronts, then there is another one of its kind.
+        # A batch takes at most this many fronts; further ones of the kind go to another batch.
         room = max(1, most // max((len(run.rows) for run in children), default=1))
         key = kind, counts[kind] // room
         alike = batches.setdefault(key, [])
@@ -93,7 +94,7 @@ def in_batches(members: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[B
 
 
 def _together(children: list[_Alike], most: int) -> list[_Alike]:
-    """Put children of one front together who are alike, at most so many."""
+    """Group the children of one front that are of one kind, at most `most` in a group."""
     found = []
     for (batch, shared), those in itertools.groupby(sorted(children), lambda child: child[:2]):
         rows = tuple(row for child in those for row in child.rows)
@@ -113,7 +114,7 @@ def _batch(
     for those in zip(*children, strict=True):
         batch, shared, _ = those[0]
         rows = np.array([one.rows for one in those], dtype=np.intp)
-        # Where they say nothing about a member, the array has one entry for all its values.
+        # Where messages do not depend on a member, the array has one entry for all its values.
         shape = [sizes[member] if axis in shared else 1 for axis, member in enumerate(front)]
         away = tuple(axis for axis in range(2, 2 + len(front)) if axis - 2 not in shared)
         runs.append(Run(batch, rows.ravel(), (*rows.shape, -1, *shape), away))

@@ -1,13 +1,14 @@
 """Gaussian noise on networks, trees and mixing chains.
 
 A small network is written out and searched exactly, as a joint table. In a large one a difference
-between two secrets spreads over couplings, more rarely the further away (`spreading`): at one δ
-that is the upper end. At every δ (μ, ρ) the rarest move counts like any other: the answer moves no
-further than all tuples connected with the target can move it together, because tuples outside are
-independent of them and only add noise. No better bound is known there: W∞ would have to be compared
-for every known set, and a coupling drawn tuple by tuple may always reach the last of them.
+between two secrets spreads over couplings, and reaches distant tuples more rarely (`spreading`):
+for one δ that gives the upper end. For every δ (μ, ρ) the rarest move counts like any other: the
+answer moves no further than all tuples connected with the target can move it together, because
+tuples outside are independent of them and only add noise. No better bound is known there: W∞ would
+have to be compared for every known set, and a coupling drawn tuple by tuple may reach them all.
 
-The lower end is what one adversary learns who knows all but a few tuples around a target: a table.
+The lower end is the leakage of one adversary who knows all but a few tuples around a target, which
+a table gives.
 For a set of laws, it is the leakage of one small member.
 """
 
@@ -30,8 +31,8 @@ from pdp_calibrate.core.tuning import FEW_UNKNOWN, MEMBER_TUPLES
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.spreading import random_move
 
-_LESS = 1 - 1e-9  # of a lower end, for the rounding of products of factors
-_RAREST = 1e-250  # of products of factors: below it digits may be lost
+_LESS = 1 - 1e-9  # a lower end is multiplied by this, for the rounding of products of factors
+_RAREST = 1e-250  # smallest product of factors that has certainly lost no digits
 
 
 class NetworkNoiseEngine(Engine):
@@ -136,7 +137,7 @@ def _drawn(network: Network, place: int) -> float:
 
 
 def _law_of(network: Network, few: Sequence[int], known: Mapping[int, int]) -> JointTable | None:
-    """Return the law of a few tuples given all others; None if these cannot hold that."""
+    """Return the law of a few tuples given all others; None if those values are impossible."""
     sizes = [len(network.domains[place]) for place in few]
     cells = np.ones(sizes)
     for scope, factor in zip(network.scopes, network.factors, strict=True):
@@ -158,7 +159,7 @@ def _law_of(network: Network, few: Sequence[int], known: Mapping[int, int]) -> J
 
 
 def _bound_of(problem: Problem, network: Network) -> VectorBound:
-    """Bound everyone who attacks a large network by couplings, and by who is known at least."""
+    """Bound all adversaries of a large network by couplings, and by how many tuples they know."""
     contributions, knowledge = problem.contributions, problem.knowledge
     couplings = network.couplings.without(knowledge.known or frozenset())
     attacked = set(knowledge.targets)

@@ -1,8 +1,9 @@
-"""What somebody learns from a tree's answer in the limits r → ±∞: a lower end.
+"""What an adversary learns from the answer about a tree in the limits r → ±∞: a lower end.
 
-There the density is E[e^{±f/λ} | x_i, x_K], in which the branches at x_i are factors. A branch is
-left unknown where that helps, and else cut off by knowing the neighbour. Two passes, one towards
-the root and one away from it, weigh every branch at every tuple.
+There the density is E[e^{±f/λ} | x_i, x_K], a product with one factor for each branch at x_i. A
+branch is left unknown where that raises the leakage; otherwise the adversary knows the neighbour,
+which cuts the branch off. Two passes, one towards the root and one away from it, give the factors
+of all branches at every tuple.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Layers:
 
     @classmethod
     def of(cls, tree: MarkovTree, contributions: Contributions) -> Layers | None:
-        """Return the tree in arrays; None where too large, or edges cannot be turned round."""
+        """Return the tree in arrays; None if it is too large, or its edges cannot be reversed."""
         states = max(map(len, tree.domains))
         if len(tree.names) * states**2 > TREE_ARRAYS or not tree.links.is_accurate:
             return None
@@ -94,12 +95,12 @@ def _messages(layers: Layers, tilts: FloatArray) -> _Messages:
         whole[layer] += downwards[layer]
         largest = max(largest, size)
     most = 1 + int(np.bincount(parents[parents >= 0], minlength=1).max())
-    # A branch's message is also computed from those of all branches, in as many roundings.
+    # Messages downwards subtract one branch from the sum of all: as many more roundings.
     return _Messages(upwards, downwards, tilts.shape[1] + 12 + (4 + most) * largest)
 
 
 def _log_means(log_kernels: FloatArray, logs: FloatArray) -> tuple[FloatArray, float]:
-    """Return log Σ_w P(w|v)·e^{logs_w}, at most 0, and the largest size of a term."""
+    """Return log Σ_w P(w|v)·e^{logs_w}, less the largest of them, and the largest |term|."""
     terms = log_kernels + logs[:, np.newaxis, :]
     peaks = terms.max(axis=2)
     possible = np.isfinite(peaks)

@@ -71,7 +71,7 @@ class MixingChain(Network):
     covers_any_answer = True
 
     length: int
-    """How many tuples there are; None if the chains have no end, which their engine never sees."""
+    """How many tuples there are; None if the chains have no end (streams have their own engine)."""
     states: Domain
     """The values that every tuple can take."""
     diameter: float
@@ -165,7 +165,7 @@ class MixingChain(Network):
 
     @property
     def lasting(self) -> float:
-        """The steepest that the leakage about a step rises with the budget of every step."""
+        """How much the leakage about a step grows at most, per unit of every step's budget."""
         return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class MixingChain(Network):
         return EvenPath(self.length, self.diameter)
 
     def member(self, contributions: Contributions) -> Model:
-        """Return a chain of the set that likes to stay with the largest, or smallest, value."""
+        """Return a chain of the set that tends to stay at the largest, or the smallest, value."""
         spread = max(contributions.values, key=lambda part: float(np.ptp(part)))[:, 0]
         signs = extremes(spread)
         # Four such weights make a cross-ratio of e^D.

@@ -97,7 +97,7 @@ class Sums:
 
     @functools.cached_property
     def _batches(self) -> list[tuple[Batch, FloatArray]]:
-        """Fronts alike, those below others first, and the logarithms of their own factors.
+        """Fronts of one kind, children before parents, and the logarithms of their own factors.
 
         Arrays are by front, by tilt and by the values of the front's members.
         """
@@ -134,15 +134,14 @@ class Sums:
             The logarithms by tuple, a row for every tilt, and how far the difference of two of a
             row may be off.
         """
-        tables, said = self._upwards(tilts)
-        largest = functools.reduce(np.maximum, map(_magnitudes, tables), np.zeros(len(tilts[0])))
+        tables, said, largest = self._upwards(tilts)
         if self.target is not None:
             return {self.target: self._by_place(tables)[self.target]}, self._error(largest)
         heard = [np.zeros_like(logs) for logs in said]
         for number, (batch, own) in reversed(list(enumerate(self._batches))):
             table = self._tilted(batch, own, tilts) + heard[number][:, :, np.newaxis]
             below = [_placed(said, run) for run in batch.runs]
-            # What all children but one say is a sum of those before it and those after it.
+            # The messages of all children but one are a sum of those before it and after it.
             behind, later = list[FloatArray](), np.zeros(())
             for logs in reversed(below):
                 behind.append(_running(later, logs[:, ::-1]))
@@ -170,7 +169,7 @@ class Sums:
         drawn = np.empty((number, len(self.sizes)))
         for place, value in self.fixed.items():
             drawn[:, place] = value
-        tables, _ = self._upwards([np.zeros((1, size)) for size in self.sizes])
+        tables, *_ = self._upwards([np.zeros((1, size)) for size in self.sizes])
         by_place = self._by_place(tables)
         for front in reversed(range(len(self.order))):
             later = [drawn[:, self.order[member]].astype(np.intp) for member in self._later[front]]
@@ -183,22 +182,30 @@ class Sums:
             drawn[:, self.order[front]] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
         return drawn
 
-    def _upwards(self, tilts: Sequence[FloatArray]) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Return all that the fronts of each batch know, and what they say to their parents.
+    def _upwards(
+        self, tilts: Sequence[FloatArray]
+    ) -> tuple[list[FloatArray], list[FloatArray], FloatArray]:
+        """Return, for the fronts of each batch, their arrays and their messages to their parents.
 
-        The latter are arrays without the axis of the tuple that a front sums over.
+        A message is the array summed over the axis of the front's own tuple. Third, for each tilt,
+        the largest magnitude that was rounded.
         """
         tables, said = list[FloatArray](), list[FloatArray]()
+        largest = np.zeros(len(tilts[0]))
         for batch, table in self._batches:
             for run in batch.runs:
                 logs = _placed(said, run)
                 table = table + logs[:, 0] if logs.shape[1] == 1 else _running(table, logs)[:, -1]
             tables.append(self._tilted(batch, table, tilts))
+            # A tilt may cancel the messages, so sizes are taken before it too. Messages are not
+            # positive, hence sums of some of them are no larger than the sum of all.
+            for rounded in (table, tables[-1]):
+                largest = np.maximum(largest, _magnitudes(rounded))
             said.append(_log_sum(tables[-1], (2,)))
-        return tables, said
+        return tables, said, largest
 
     def _by_place(self, arrays: Sequence[FloatArray]) -> dict[int, FloatArray]:
-        """Return what is said of the fronts of each batch by the tuple that they sum over."""
+        """Return the arrays of all fronts, by the tuple that each front sums over."""
         return {
             place: array
             for (batch, _), several in zip(self._batches, arrays, strict=True)
@@ -233,7 +240,7 @@ def _sliced(
 
 
 def _placed(said: Sequence[FloatArray], run: Run) -> FloatArray:
-    """Return what children say, over the members of their parents."""
+    """Return the messages of children, over the members of their parents."""
     return said[run.batch][run.rows].reshape(run.shape)
 
 
@@ -305,8 +312,9 @@ def best_limit(
     gain = float(gains[which, row])
     if gain <= 0:
         return None  # no two values of a target are possible, or nothing is learned
-    off = 2 * (error + float(errors[which]))
-    off += 16 * UNIT_ROUNDOFF * float(np.abs(told[which, row][possible[row]]).max())
+    # The largest error of any target and sign: the largest true gain may be one of the others.
+    off = 2 * (error + float(errors.max()))
+    off += 16 * UNIT_ROUNDOFF * float(np.abs(told[:, possible]).max())
     secrets = int(highest[which, row].argmax()), int(lowest[which, row].argmin())
     return Limit(targets[row], secrets, signs[which], gain, off)
 
@@ -348,9 +356,9 @@ class Moments:
         return self._kept[key]
 
     def events(self, knowledge: Knowledge, target: int) -> list[Known]:
-        """Return things that adversaries of the set may know about others than a target.
+        """Return examples of what adversaries of the set may know when they attack a target.
 
-        Nothing; or, where a sum over everyone is too much, everyone outside a region.
+        Either nothing or, where a sum over all tuples takes too long, all outside a region.
         """
         if self.network.influences is not None:
             return []
@@ -366,7 +374,7 @@ class Moments:
     def everything(self, knowledge: Knowledge) -> list[tuple[Known, tuple[int, ...]]]:
         """Return all that adversaries of a small set may know, with the targets of each.
 
-        Nothing where they, or what they may know, are too many, or sums are not affordable.
+        Empty where there are too many adversaries or values to know, or sums take too long.
         """
         if knowledge.most == 0 and knowledge.known is None:
             affordable = self.given({}, None).is_affordable
@@ -381,7 +389,7 @@ class Moments:
         """Return all values of known tuples, so far as they matter to a target; None if too many.
 
         Tuples that share no factor with the target, or with an unknown tuple connected to it, do
-        not matter. Where factors have zeros, not all values go together.
+        not matter. Where factors have zeros, some combinations of values are impossible.
         """
         if not known:
             return [{}] if self.given({}, target).is_affordable else None
@@ -410,7 +418,7 @@ class Moments:
         return events if self.given(events[0], target).is_affordable else None
 
     def _outside(self, target: int) -> Known | None:
-        """Return values of all outside a region around a target, which hardly lean either way."""
+        """Return values for all tuples outside a region, high and low ones in turn."""
         if target not in self._regions:
             self._regions[target] = None
             near = list(self.network.couplings.distances(target))
@@ -441,7 +449,7 @@ def association_slack(network: Network, contributions: Contributions) -> float:
     slack, edges = 0.0, dict[tuple[int, int], tuple[bool, bool]]()
     for scope, factor in zip(network.scopes, network.factors, strict=True):
         if len(scope) == 1:
-            continue  # single tuples do not matter; a zero there rules a value out
+            continue  # factors of single tuples do not matter; a zero there rules a value out
         if not np.all(factor > 0):
             return math.inf
         logs = np.log(factor)[np.ix_(*(orders[place] for place in scope))]

@@ -119,7 +119,7 @@ class Network(Model):
         scopes, cells = (tuple(one[k] for one in checked) for k in (0, 1))
         self._settle_law(names, found, provenance, scopes=scopes, factors=cells)
         if any(len(possible) == 0 for possible in self.possible):
-            raise ModelError("the factors rule out every value of some tuple together.")
+            raise ModelError("together the factors rule out every value of some tuple.")
 
     @classmethod
     def from_conditionals(
@@ -292,7 +292,7 @@ class Network(Model):
         sums = Sums(self, self._places(given))
         if self.only_additive and sums.order:
             raise UnsupportedQueryError(
-                "a set of laws cannot be drawn from, only one that it holds."
+                "databases cannot be drawn from a set of laws, only from one law of it."
             )
         if not sums.is_affordable:
             raise UnsupportedQueryError(
@@ -315,7 +315,8 @@ class Network(Model):
     def member(self, contributions: Contributions) -> Model | None:
         """Return one law of a set that leaks much through these answers; None for a single law.
 
-        Every two coupled tuples like to hold what adds most to the answer both, or what adds least.
+        Every two coupled tuples tend to hold both the values that add most to the answer, or both
+        those that add least.
         """
         if self.influences is None:
             return None
@@ -346,7 +347,7 @@ class Network(Model):
 
     @property
     def fits_a_table(self) -> bool:
-        """Whether it may be written out as a table and searched so."""
+        """Whether it is small enough to be searched as a joint table."""
         if self.influences is not None:
             return False
         return ANY_TABLE.admits(list(map(len, self.domains)), self.log_rarest())
@@ -365,7 +366,7 @@ class Network(Model):
             joint = joint * (factor / factor.max()).transpose(axes).reshape(shape)
         joint = np.broadcast_to(joint, sizes)
         if not joint.any():
-            raise ModelError("the factors rule out everything together.")
+            raise ModelError("together the factors rule out all values.")
         return written_out(self, joint / joint.sum())
 
     def log_rarest(self) -> float:

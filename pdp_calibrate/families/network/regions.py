@@ -1,28 +1,29 @@
-"""The regions of a tree in which an adversary knows nobody, each around one target.
+"""The regions of a tree: a target and the unknown tuples connected with it by unknown tuples.
 
-**Branches.** Along a branch each tuple is known to hold some value, which cuts off all behind it,
-or unknown, and then every view of its own branches is combined. A view of a branch is the
-joint probability of what is known in it and of the sum of what is not, given each value of the
-tuple it is attached to.
+**Branches.** A tuple of a branch is either known to hold some value, which cuts off all tuples
+behind it, or unknown; then the views of its own branches are combined in every way. A view of a
+branch is the joint probability of the known values in it and of the sum over its unknown tuples,
+given each value of the tuple that the branch is attached to.
 
 Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object,
-so that each is computed once, and equal branches at one tuple count in any order.
+so that each is computed once, and the order of equal branches at one tuple does not matter.
 
-Views end at a horizon. There the last tuple, b, is taken as known, whatever it holds, at a
-price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
-of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
-e^a; so its leakage about the target is at most the contraction of a on the way from b. Prices of
-several such tuples add up where they meet, and are contracted from there on together. All that
-takes every x_b to be possible whatever else holds, as it is if the edge to b has no zeros; if it
-has, b is exposed and has no price.
+Views end at a horizon. There the last tuple, b, is taken as known, whatever its value, at a price:
+a bound on what this leaves out. Let the leakage of all outputs about any one tuple be at most a,
+whatever else is known. The likelihood of the outputs differs between two values of x_b by a factor
+of at most e^a, and the law of x_b given the target averages it; so its leakage about the target is
+at most a contracted along the path from b. The prices of several such tuples add up where their
+paths meet, and are contracted together from there on. This requires that every x_b is possible
+whatever else holds, which is so if the edge to b has no zeros; otherwise b is *exposed* and has no
+price.
 
-**Regions.** Given what is known, only the unknown tuples in one piece with the target matter: the
-rest of the answer does not depend on the secret, and blurs it. All releases of one query with
-scales λ_m together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m
-1/λ_m per unit. So they leak at most what the worst such g tells (`core.line_program`), region by
-region. A single release with all of that budget has such a likelihood too.
+**Regions.** Given what is known, only the unknown tuples connected with the target matter: the
+rest of the answer does not depend on the secret, and only adds noise. All releases of one query
+with scales λ_m together have a likelihood g of the region's sum whose logarithm changes by at most
+Σ_m 1/λ_m per unit. So they leak at most as much as the worst such g (`core.line_program`), region
+by region. A single release with all of that budget has such a likelihood too.
 
-Regions reach as far from the target as the work allows; what lies beyond has its price (`Branch`).
+Regions reach as far from the target as the work allows; beyond, there is a price (`Branch`).
 Targets with equal surroundings are computed once.
 """
 
@@ -67,10 +68,10 @@ class Views:
     laws: FloatArray
     """Probabilities [view, value of the tuple, sum]."""
     joins: tuple[tuple[Branch, IntArray, IntArray], ...]
-    """Each branch in turn: the view so far, and the view of the branch, that make a new view."""
+    """For each branch in turn: which view so far and which view of it make each new view."""
 
     def prices(self, most: float) -> FloatArray:
-        """Return what lies beyond the horizon may add to each view that is not exposed, in nats."""
+        """Return how much, in nats, tuples beyond the horizon may add to each unexposed view."""
         return self._added_up(lambda branch: branch.prices(most))
 
     @functools.cached_property
@@ -126,8 +127,8 @@ class Edge:
         self.known: FloatArray = kernel[:, np.any(kernel > 0, axis=0)].T
         """Probabilities of each value [value, value of the neighbour]."""
         self.known_at_target: FloatArray = np.unique(self.known > 0, axis=0).astype(np.float64)
-        """The same where the neighbour is the target itself: to know the tuple then tells nothing,
-        and its values differ only in the secrets they rule out."""
+        """The same where the neighbour is the target itself: a known value then tells nothing more,
+        and values differ only in the secrets that they rule out."""
 
 
 class Branch:
@@ -159,7 +160,7 @@ class Branch:
             edge.diameter,
             math.inf if self.is_far else sum(other.highest_price for other in self.behind),
         )
-        """No price of what lies beyond the horizon is higher, whatever is learned of its tuples."""
+        """The highest price of what lies beyond the horizon, whatever is learned about it."""
         self._priced: tuple[float, FloatArray] = (-1.0, np.zeros(0))
 
     @functools.cached_property
@@ -169,7 +170,7 @@ class Branch:
 
     @functools.cached_property
     def numbers(self) -> float:
-        """How many probabilities the views of it, and of what lies behind, have at most."""
+        """How many probabilities all its views, and those of branches behind it, have at most."""
         own = float(self.count) * len(self.kernel) * (self.highest + 1)
         return own + sum(branch.numbers for branch in set(self.behind))
 
@@ -202,7 +203,7 @@ class Branch:
         return np.concatenate([np.full(len(self.known), here), inner])
 
     def prices(self, most: float) -> FloatArray:
-        """Return what lies beyond the horizon may add to each view, `most` about any tuple."""
+        """Return the price of each view, if the leakage about any tuple is at most `most`."""
         if self._priced[0] != most:
             inner = np.zeros(0) if self.inner is None else self.inner.prices(most)
             distinct, which = np.unique(inner, return_inverse=True)
@@ -281,7 +282,7 @@ class Regions:
         self._states, self._highest_point = max(map(len, tree.domains)), int(points.max())
         self._alone = np.zeros(len(tree.names))
         if self.knowledge.admits_strongest and not problem.hidden_noise:
-            # Who knows everyone else compares all secrets, impossible ones too.
+            # An adversary who knows all others compares all secrets, impossible ones too.
             self._alone = problem.contributions.tuple_ranges()
         self._edges: dict[object, Edge] = {}
         self._interned: dict[tuple[Edge, tuple[Branch, ...] | None, bool], Branch] = {}
@@ -297,7 +298,7 @@ class Regions:
         Parameters
         ----------
         highest
-            What is known to bound the leakage about each tuple.
+            A bound on the leakage about each tuple that is known already.
         scale
             The scale λ, or 1/Σ_m 1/λ_m for repeats.
         enough
@@ -309,14 +310,14 @@ class Regions:
         bounds, before = self._lowered(highest, scale, enough, deadline), highest
         everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
         while everyone and enough < bounds.max() < WORTHWHILE * before.max():
-            # Whatever lies beyond the horizon tells less, too, about any tuple.
+            # With lower bounds about tuples beyond the horizon, prices are lower too.
             bounds, before = self._lowered(bounds, scale, enough, deadline), bounds
         return bounds
 
     def _lowered(
         self, bounds: FloatArray, scale: float, enough: float, deadline: float
     ) -> FloatArray:
-        """Lower the bounds once, `bounds.max()` being learned of any tuple beyond the horizon."""
+        """Lower the bounds once; about tuples beyond the horizon at most `bounds.max()` leaks."""
         lattice = self.lattice
         step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
         alone = self._alone / scale * ROUND_UP
@@ -335,7 +336,7 @@ class Regions:
         return found
 
     def bound(self, target: int, step: float, moved: float, most: float) -> float:
-        """Bound the leakage about one target; ∞ where there is no saying.
+        """Bound the leakage about one target; ∞ where nothing can be said.
 
         Parameters
         ----------
@@ -344,7 +345,7 @@ class Regions:
         step
             How many nats one step of the sum is worth.
         moved
-            What it may cost in nats that a tuple's contributions were rounded to steps.
+            How much, in nats, rounding a tuple's contributions to steps may change the leakage.
         most
             Bound on the leakage about any tuple, whatever else is known.
         """
@@ -363,7 +364,7 @@ class Regions:
         if views.exposed.any() or math.isinf(prices.max()):
             return math.inf
         # All terms are positive, so every operation adds a unit. Each tuple is multiplied with an
-        # edge, which may be turned round, and added up; merging sums adds up the shorter one.
+        # edge, which may be reversed, and added up; merging sums adds up the shorter one.
         per_tuple = 5 * self._states + 8 + 2 * self.links.drift
         merging = (2 + np.log2(seen)) * self._highest_point
         units = 4 * UNIT_ROUNDOFF * seen * (per_tuple + merging)

@@ -27,16 +27,18 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut, as_one
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
-from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.network.elimination import Elimination
 from pdp_calibrate.families.network.limits import Layers
 from pdp_calibrate.families.network.moments import Limit, Moments, best_limit
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.regions import Regions
 
+_LARGEST = 2.0**1010  # sum of budgets: what is made of them is still a float
+
 
 class Preparation:
-    """What searches need whatever the adversaries, computed when first needed."""
+    """What searches need that does not depend on the adversaries, computed when first needed."""
 
     def __init__(self, problem: Problem, network: Network) -> None:
         self.problem, self.network = problem, network
@@ -105,7 +107,7 @@ class NetworkEngine(Engine):
 
     @functools.cached_property
     def _regions(self) -> Regions | None:
-        """The regions of the answer, or of the number that all its coordinates repeat."""
+        """The regions of the answer, or of the one number that all its coordinates equal."""
         tree = self.network.tree
         if tree is None:
             return None
@@ -125,7 +127,8 @@ class NetworkEngine(Engine):
         best = self._plain(scale)
         if best is not None and knowledge.fewest == knowledge.total - 1:
             return best
-        budgets = contributions.tuple_ranges() / scale
+        with np.errstate(over="ignore"):  # then refused
+            budgets = contributions.tuple_ranges() / scale
         bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
@@ -139,7 +142,7 @@ class NetworkEngine(Engine):
         return find(scale, bounds, best, limits)
 
     def _plain(self, scale: float) -> Bracket | None:
-        """Return what those who know everyone else learn, where there are any."""
+        """Return what adversaries who know all others learn; None if there are none."""
         knowledge, contributions = self.problem.knowledge, self.problem.contributions
         if not knowledge.admits_strongest or self.problem.hidden_noise:
             return None
@@ -262,7 +265,7 @@ class NetworkEngine(Engine):
         return self._about_some[1]
 
     def _bound(self, bounds: FloatArray, target: int) -> Bracket:
-        """Return the bound about one target, as if everyone were unknown who may be."""
+        """Return the bound about one target, with as many unknown tuples as are admitted."""
         knowledge, size = self.problem.knowledge, len(self.problem.names)
         others = [place for place in range(size) if place != target]
         if knowledge.known is not None:
@@ -300,6 +303,8 @@ def budget_bounds(
         Bounds below this need not be lowered.
     """
     knowledge = problem.knowledge
+    if not budgets.max(initial=0.0) < _LARGEST / len(budgets):
+        raise PdpError("the leakage is too large for a floating-point number; raise the scale.")
     budgets = np.asarray(budgets * ROUND_UP)  # they are quotients of differences
     if knowledge.fewest == knowledge.total - 1:
         return budgets

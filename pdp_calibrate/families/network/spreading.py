@@ -2,11 +2,11 @@
 
 Theorem 21 (docs/theory).
 
-Draw the network once under each secret of x_i, given the same known tuples, so that both draws
-differ as rarely as they can. Tuples are drawn one after the other, each next to one where both
-draws differ already; where no such tuple is left, all others can be drawn alike in both, for what
-separates them from the differences is alike. Whatever was drawn before, tuple k then differs with
-a probability of at most
+Draw the network once under each of two secrets of x_i, given the same known tuples, so that the two
+draws differ as rarely as possible. Tuples are drawn one after the other, always a neighbour of a
+tuple that differs between the draws. When no such neighbour is left, all others can be drawn equal
+in both, because the tuples that separate them from the differences are equal. Whatever was drawn
+before, tuple k differs with a probability of at most
 
 - tanh(D/4) in a forest, D being its coupling with the neighbour it is reached from: given x_K, its
   laws under two values of that neighbour have a ratio whose logarithm varies by at most D, and such
@@ -14,14 +14,14 @@ a probability of at most
 - tanh(Σ_l D_kl/4) in any network, over all its neighbours: its law given what was drawn averages
   its laws given all neighbours.
 
-So the tuples that differ are no more than those reached from i over open edges, or open tuples,
-each open independently with that probability, and the answer moves by no more than these can move
-it together (disagreement percolation, van den Berg and Maes 1994). It holds for every known set and
-value, and for any queries at once. The law of that move is computed by sums of products of
-probabilities, so nothing cancels; moves longer than some hundred steps count as the longest.
+So the tuples that differ are among those reached from i over open edges, or open tuples, each open
+independently with that probability, and the answer moves by no more than these can move it together
+(disagreement percolation, van den Berg and Maes 1994). This holds for every known set and value,
+and for any queries at once. The law of that move is computed by sums of products of probabilities,
+so nothing cancels; moves longer than a few hundred steps count as the longest possible one.
 
-In a network with loops, or one too large, every tuple counts as if it had the most neighbours that
-any has, the strongest couplings and the widest contribution.
+In a network with loops, or one too large, every tuple is treated as if it had as many neighbours as
+any tuple has, the strongest couplings and the widest contribution.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from pdp_calibrate.families.network.couplings import Couplings
 
 _PARTS = 8  # of the widest contribution, where contributions have no common step
 _MOST_WAYS = 64  # neighbours beyond which nearly every tuple differs anyway
-_SUBCRITICAL = 0.95  # tuples that differ next to one that does, on average: fewer die out
-_ROUNDED = 1 + 1e-9  # of sums of products of some hundred numbers, thousands of times
+_SUBCRITICAL = 0.95  # mean number of neighbours that differ in turn; below it, differences die out
+_ROUNDED = 1 + 1e-9  # covers rounding: sums of products of some hundred numbers, thousands of times
 
 
 def random_move(
@@ -55,7 +55,7 @@ def random_move(
     ranges
         How far each tuple alone moves the answer, at most.
     targets
-        Who may be attacked.
+        The tuples that may be attacked.
     longest
         How far all tuples together move it.
     """
@@ -163,7 +163,7 @@ def _anywhere(couplings: Couplings) -> FloatArray:
     reached = np.ones(SPREAD_POINTS + 1)
     if most > _MOST_WAYS or share >= 1:
         return reached
-    # Begun with everything differing, each turn is closer to the truth and never below it.
+    # The iteration begins with all tuples different: each round is closer to the truth from above.
     branch = np.zeros(SPREAD_POINTS + 1)
     branch[-1] = 1.0
     for _ in range(SPREAD_POINTS):
@@ -177,8 +177,8 @@ def _anywhere(couplings: Couplings) -> FloatArray:
     law = _behind(1.0, 1, law)
     reached = np.cumsum(law[::-1])[::-1]
     if share * (most - 1) > _SUBCRITICAL:
-        # What never ends is then likely, and rounding loses it turn by turn: it is what is left of
-        # the moves that end, each of which is a sum of products of some thousand numbers.
+        # Moves that never end are likely then, and rounding would lose some in every round. So
+        # their probability is 1 minus that of the moves that end, sums of some thousand products.
         ending = np.concatenate([[0.0], np.cumsum(law[:-1])])
         reached = np.maximum(reached, 1 - ending + _ROUNDED - 1)
     return np.minimum(reached, 1.0)

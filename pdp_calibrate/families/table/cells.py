@@ -1,9 +1,9 @@
-"""A joint table and the answer in its cells: what neither adversaries nor scales change.
+"""A joint table and the answer in its cells: what depends on neither adversaries nor scales.
 
 Answers on a grid (counts, histograms, whole numbers): the ratio of two mixtures is largest at an
-atom (in several coordinates: on the product grid of the atoms' coordinates), so the values that the
-answer can take are all the outputs there are to try. Sums that differ only by rounding are one
-value; the little they are moved is charged to the error.
+atom (in several coordinates: on the product grid of the atoms' coordinates), so only the values
+that the answer can take need be tried as outputs. Sums that differ only by rounding become one
+value, and the error includes how far that moves them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.families.table.odds_bound import OddsBound
     from pdp_calibrate.families.table.setting import Events
 
-_SAME = 256 * UNIT_ROUNDOFF  # of a coordinate's range: closer values are one value
+_SAME = 256 * UNIT_ROUNDOFF  # values closer than this, times a coordinate's range, become one
 
 
 _FACTORS = 1e-13  # largest relative error at which a table counts as a product
@@ -114,7 +114,7 @@ class EventLaws:
     """
 
     laws: FloatArray
-    """P(answer | event), shape (events, answers); of events that cannot occur it means nothing."""
+    """P(answer | event), shape (events, answers); meaningless for events that cannot occur."""
     possible: npt.NDArray[np.bool_]
     """Whether the event can occur."""
 
@@ -126,8 +126,8 @@ class EventLaws:
         places = np.arange(cells.events).reshape([size + 1 for size in sizes])
         inside = tuple(slice(size) for size in sizes)
         masses[places[inside].ravel(), levels.answers] = cells.probabilities.ravel()
-        # From the last axis to the first, the last entry of each of which stands for "unknown": of
-        # the axes before, only the values are there yet.
+        # From the last axis to the first. The last entry of a finished axis stands for "unknown";
+        # the axes before it have only the values so far.
         for axis in reversed(range(len(sizes))):
             table = masses.reshape(*places.shape[: axis + 1], -1)
             *values, unknown = np.moveaxis(table[inside[:axis]], axis, 0)
@@ -185,7 +185,7 @@ class Factors:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """A joint table and the answer in its cells: what neither adversaries nor scales change.
+    """A joint table and the answer in its cells: what depends on neither adversaries nor scales.
 
     What only some searches need is computed when the first of them runs, and then kept.
     """
@@ -252,7 +252,7 @@ class Cells:
 
     @cached_property
     def values(self) -> tuple[FloatArray, ...] | None:
-        """What each coordinate of the answer can be, or None if that is too much."""
+        """The values that each coordinate of the answer can take; None if there are too many."""
         found = []
         for coordinate in range(self.coordinates):
             same = _SAME * float(self.spread[coordinate])
@@ -271,7 +271,7 @@ class Cells:
 
     @cached_property
     def outputs(self) -> float:
-        """How many outputs there are to try; infinite if that is too much."""
+        """How many outputs there are to try; infinite if there are too many values."""
         return math.inf if self.values is None else math.prod(map(float, map(len, self.values)))
 
     @cached_property
@@ -286,7 +286,7 @@ class Cells:
 
     @cached_property
     def event_laws(self) -> EventLaws:
-        """The laws of all of them; only for a table with few events and answers on a grid."""
+        """The laws of all events; only for a table with few of them and answers on a grid."""
         if self.levels is None:
             raise ValueError("the answers lie on no grid.")
         return EventLaws.of(self, self.levels)
@@ -363,8 +363,8 @@ class Cells:
     def orders(self) -> tuple[tuple[int, ...], ...]:
         """For each tuple, the other tuples, most influential first.
 
-        The bound on a branch of the tree is tight when the tuples still open say little about the
-        target, so those that say most are decided first. Only speed depends on it.
+        The bound on a branch of the tree is tight when the undecided tuples tell little about the
+        target, so those that tell most are decided first. Only speed depends on this order.
         """
         influence = _influence(self.probabilities)
         places = range(len(self.sizes))
@@ -405,9 +405,9 @@ def _nearest(values: FloatArray, wanted: FloatArray) -> npt.NDArray[np.intp]:
 
 
 def _influence(probabilities: FloatArray) -> FloatArray:
-    """Return by how many nats one tuple moves the odds of another, given all the rest.
+    """Return by how many nats one tuple changes the odds of another, given all the rest.
 
-    Averaged over some databases drawn from the table; always the same ones.
+    The mean over some databases drawn from the table, the same ones in every run.
     """
     cells, sizes = probabilities.ravel(), probabilities.shape
     steps = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))])
@@ -425,10 +425,10 @@ def _influence(probabilities: FloatArray) -> FloatArray:
 
 
 def _drawn(probabilities: FloatArray, shares: FloatArray) -> npt.NDArray[np.intp]:
-    """Return the cells below which these shares of all probability lie.
+    """Return the cells up to which the probabilities add up to these shares of the total.
 
-    First the values of half of the tuples, then those of the others: one sum over a large table
-    takes a fraction of the time of its running sum.
+    First the values of half of the tuples are found, then those of the others: adding a large table
+    up along an axis takes a fraction of the time of a running sum over it.
     """
     half = probabilities.ndim // 2
     table = probabilities.reshape(math.prod(probabilities.shape[:half]), -1)
@@ -442,7 +442,7 @@ def _drawn(probabilities: FloatArray, shares: FloatArray) -> npt.NDArray[np.intp
 
 
 def _interaction(blocks: FloatArray) -> FloatArray:
-    """Return the largest log-odds interaction of each block, zeros counting as very rare."""
+    """Return the largest log-odds interaction of each block; zeros count as very small numbers."""
     logs = np.log(blocks + 1e-9 * blocks.max(axis=(1, 2), keepdims=True))
     logs = logs - logs.mean(axis=1, keepdims=True)
     logs = logs - logs.mean(axis=2, keepdims=True)

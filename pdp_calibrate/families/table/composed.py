@@ -1,4 +1,4 @@
-"""Several releases about a table, or a set of tables: searched together where that can end."""
+"""Several releases about a table, or a set of tables: searched together if that is feasible."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ Laplace noise: tuples independent of the target given what is known only add noi
 there is already (hockey-stick divergences are jointly convex).
 
 If there are too many sets to list, the upper end is the range of the whole answer. W∞ given some
-tuples bounds nothing given others: laws given more are not mixtures of those given less. Nor does
-one coupling serve everything that may be known: a hint that leaves two cells far apart, each
-likelier under a different secret, makes the answer move from one to the other.
+known tuples says nothing about W∞ given others: laws given more are not mixtures of laws given
+less. Nor does one coupling work for everything that may be known: a hint that leaves two cells far
+apart, each more likely under a different secret, makes the answer move from one to the other.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class TableNoiseEngine(Engine):
             inner = dataclasses.replace(inner, contributions=single)
         self._prepared = prepared = PreparedTable.of(inner, cells)
         for group in independent_groups(prepared):
-            apart = dataclasses.replace(group, error=0.0)  # charged as an error of the laws
+            apart = dataclasses.replace(group, error=0.0)  # included as an error of the laws
             engine = TableNoiseEngine(group.problem, error=error + group.error)
             self._groups.append((apart, engine))
         if once is None:
@@ -119,7 +119,7 @@ class TableMixtures:
         self.strongest = self._strongest if problem.admits_strongest else None
 
     def _strongest(self, scale: float) -> Bracket:
-        """Evaluate who knows everyone else: an answer moves by LS_i, whatever the table is."""
+        """Evaluate adversaries who know all others: the answer moves by LS_i in any table."""
         prepared = self._prepared
         outcome = search_strongest(setting_of(prepared, scale))
         target = prepared.knowledge.targets[0] if outcome.attack is None else outcome.attack.target
@@ -140,7 +140,7 @@ class TableMixtures:
 
     @functools.cached_property
     def unlisted(self) -> float:
-        """How far the answer moves for those who are too many to be listed; 0 if all are."""
+        """How far the answer moves for adversaries that are not listed; 0 if all are listed."""
         prepared, knowledge = self._prepared, self._prepared.knowledge
         sets = len(knowledge.targets)
         if knowledge.known is None:
@@ -153,7 +153,7 @@ class TableMixtures:
         return self._spread + self._rounding
 
     def cases(self) -> Iterator[Case]:
-        """List all adversaries except those who know everyone else; if too many, who know least."""
+        """List all adversaries but those who know all others; if too many, those who know least."""
         prepared, cells = self._prepared, self._prepared.cells
         if self._has_few_events:
             targets = prepared.knowledge.targets

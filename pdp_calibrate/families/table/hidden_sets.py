@@ -29,7 +29,7 @@ from pdp_calibrate.families.table.tree_search import BranchSearch, target_bound
 _DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
 
 
-_SAME = 1e-13  # of the furthest distance: answers may be moved by this much
+_SAME = 1e-13  # answers may be moved by this much, times the furthest distance
 
 
 _MOST_STEPS = 64
@@ -104,8 +104,8 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     setting = search.setting
     error += 2 * steps.moved
     outcome = NOTHING
-    # Adversaries cut at the bar must stay below the incumbent, rounding included; nobody leaks more
-    # than the furthest distance, however much others leak.
+    # Adversaries that are cut off must stay below the incumbent, rounding included; no leakage
+    # exceeds the furthest distance, however large the incumbent is.
     least = min(incumbent, setting.furthest) - 2 * error
     bar = max(least, math.log(_LEAST_RATIO))
     shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
@@ -161,7 +161,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
 
     small = number <= WHOLE_HIDDEN_TUPLES
     prefix = 0 if small else min(HIDDEN_SET_PARTS, number - WHOLE_HIDDEN_TUPLES + 1)
-    # The largest parts, those that hide least, come first.
+    # The largest parts, in which the fewest tuples are hidden, come first.
     parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)
 
@@ -175,7 +175,7 @@ def _intervals(steps: Steps) -> tuple[FloatArray, ...] | None:
 
 
 def _numbers_needed(steps: Steps) -> int:
-    """Return how many numbers the nodes of any path take together."""
+    """Return how many numbers all nodes on one path of the tree take together."""
     added = np.concatenate([[0], np.cumsum(np.sort(steps.weights)[::-1])])
     number = len(steps.weights)
     return sum((int(most) + 2) << (number - level) for level, most in enumerate(added))

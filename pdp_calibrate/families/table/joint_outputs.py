@@ -1,8 +1,8 @@
 """Vectors of answers whose grid of outputs is too large to visit: a certified bracket.
 
-Upper end: the Lipschitz bound of each event and pair of secrets, the worst first; those not reached
-keep the group bound or that of the odds, whichever is smaller. Lower end: coordinate ascent over
-the output, in log space; for sets too large for it, only extreme outputs.
+Upper end: the Lipschitz bound of each event and pair of secrets, the largest bound first; those not
+reached in time keep the group bound or the odds bound, whichever is smaller. Lower end: coordinate
+ascent over the output, in log space; for sets too large for that, only extreme outputs.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
 
 
 def _by_falling_bound(setting: Setting) -> Iterator[tuple[float, _Case]]:
-    """Yield every set, the largest bound first: that of its group or of the odds of its target.
+    """Yield every set, the largest bound first: the smaller of its group and odds bounds.
 
-    The sets of a target are listed by their number of tuples, each number once the larger ones had
-    their turn, for all together there may be millions.
+    The sets of a target are listed by their number of tuples, and those of one number only after
+    the larger ones have been judged, because there may be millions in all.
     """
     targets = setting.knowledge.targets
     ceilings = [odds_bound(setting, target) for target in targets]
-    # Minus a bound, the places of target and set where bounds are equal, the set or the sets left.
+    # Entries: minus a bound; places of target and set, which break ties; the set or the sets left.
     falling: list[tuple[float, int, int, Any]] = [
         (-math.inf, place, 0, itertools.groupby(setting.prepared.unknown_sets(target), key=len))
         for place, target in enumerate(targets)
@@ -103,7 +103,7 @@ def _by_falling_bound(setting: Setting) -> Iterator[tuple[float, _Case]]:
 
 
 class _Search:
-    """What was done so far, and into which parts the last case fell."""
+    """What has been done so far, and the parts that the last case was divided into."""
 
     def __init__(self, setting: Setting, clock: Clock) -> None:
         self.setting, self._clock = setting, clock
@@ -123,9 +123,9 @@ class _Search:
         return list(itertools.islice(self._sets, 1))
 
     def judge(self, bound: float, case: _Case) -> Outcome:
-        """Attack all events of a set, or prove what two secrets leak given one event.
+        """Attack all events of a set, or bound the leakage between two secrets given one event.
 
-        Judging a set brings the next one: there may be millions of them, and time for a few.
+        After a set the next one is listed: there may be millions, and time for a few only.
         """
         self.parts = []
         events = self.setting.prepared.laws(case.target, case.unknown)
@@ -138,14 +138,14 @@ class _Search:
         cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
         too_large = atoms**2 > VECTOR_PROGRAM and cost > VECTOR_SET
         if too_large or self._spent + cost > VECTOR_WORK:
-            self.is_too_large = True  # nothing that follows lowers the upper end
+            self.is_too_large = True  # judging the others cannot lower the upper end
             return Outcome(upper=bound, lower=0.0, attack=None)
         self._spent += cost
         self.opened.add(case)
         outcome = NOTHING
         for event in range(number):
             if self._clock.is_over:
-                self.parts.append((bound, case))  # for the events that nobody attacked
+                self.parts.append((bound, case))  # for the events that were not attacked
                 break
             for found, part in _pairs(self.setting, events, bound, case, event):
                 outcome = outcome.or_worse(found)
@@ -154,7 +154,7 @@ class _Search:
 
 
 def _from_afar(setting: Setting, cases: Iterable[_Case], clock: Clock) -> Outcome:
-    """Attack sets too large to be settled: far outputs first, then ascent for the best of them."""
+    """Attack sets too large to be judged: far outputs first, then ascent from the best of them."""
     if not setting.fits_linear_space or not setting.is_additive:
         return NOTHING
     tails = dataclasses.replace(setting, tails_only=True)
@@ -213,7 +213,7 @@ def _pairs(
         reach = np.abs(atoms[first][laws[0] > 0][:, np.newaxis] - atoms[second][laws[1] > 0]).sum(
             axis=-1
         )
-        # Moving the furthest mass is enough to turn one law into the other.
+        # One law is turned into the other by moving no mass further than this.
         bound = min(parent_bound, float(reach.max()) * (1 + 1e-12) + 1e-300)
         part = parent._replace(event=event, secrets=(int(first), int(second)))
         yield Outcome(upper=0.0, lower=found.lower, attack=found.attack), (bound, part)
@@ -260,7 +260,7 @@ def _program(setting: Setting, events: Events, event: int, secrets: tuple[int, i
     if np.count_nonzero(first) * np.count_nonzero(second) > VECTOR_PROGRAM:
         return np.inf
     costs = np.abs(atoms[secrets[0]][:, np.newaxis] - atoms[secrets[1]]).sum(axis=-1)
-    # The laws and atoms themselves carry a few roundings.
+    # The laws and atoms themselves are rounded a few times.
     rounding = 1e-15 * events.additions * (1 + float(costs.max()))
     return lipschitz_bound(first, second, costs) + rounding
 

@@ -1,17 +1,18 @@
-"""Tables that are a mixture of few kinds of respondents, whose answers are independent.
+"""Tables that are mixtures of a few product laws: classes within which tuples are independent.
 
     p(x) = Σ_c s_c·Π_j p_j(x_j | c)
 
-Such classes are looked for in the table alone, and whatever is found is compared with every cell:
-the largest |log p/p̂| is kept, and charged for. So how they are found needs no proof.
+Such classes are looked for in the table alone, and the mixture found is compared with every cell:
+the largest |log p/p̂| is kept, and the bound includes it. So how they are found needs no proof.
 
-Theorem 25 (docs/theory): nobody who ignores U learns more about target i than
+Theorem 25 (docs/theory): an adversary who does not know U learns about target i at most
 
     LS_i/λ + max over classes c, c' of  D_i(c, c') ⊗ B_U(c, c'),
 
-D_i how far the log-odds of the two classes lie apart over the target's values, B_U how far the
-log-densities of the unknown tuples' answer, given the classes, lie apart at any output. Cells may
-be off by e^{±ρ}: that moves a density given a secret by e^{±2ρ}, and the bound by 4ρ.
+where D_i is the range of the log-odds of the two classes over the target's values, and B_U the
+range, over all outputs, of the log-ratio of the densities of the unknown tuples' answer given the
+classes. If cells are off by e^{±ρ}, a density given a secret changes by e^{±2ρ}, and the bound by
+4ρ.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.families.table.setting import Setting
 
 _MOST_CLASSES = 8
-_LARGEST_ERROR = 2.0**-14  # of a cell's logarithm
+_LARGEST_ERROR = 2.0**-14  # of a cell's logarithm; beyond it, the classes are not used
 _FRONT = 3  # tuples of the first group and of the last one, at most
 _NO_CLASS = (1e-11, 1e-6)  # singular values this much below the first one; in single precision
 _NOTHING = 1e-12  # probabilities of this size are rounding
@@ -104,7 +105,7 @@ def _densities_apart(
 ) -> list[tuple[tuple[int, ...], FloatArray]]:
     """Return for each set of tuples how far the log-densities of the classes lie apart, by pair.
 
-    Of all outputs the worst, by the grid of the counts of these tuples.
+    The worst of all outputs on the grid of the counts of these tuples.
     """
     places, coordinates = range(len(setting.sizes)), setting.coordinates
     unit = np.asarray(np.concatenate(setting.parts).max(axis=0))
@@ -122,7 +123,7 @@ def _densities_apart(
             for value, bin_ in enumerate(bins[last]):
                 here[:, moves[bin_]] += before * laws[last][:, value, np.newaxis]
             counts[unknown] = here
-        # A lane for each set and pair of classes, which stand where the secrets of an event do.
+        # A lane for each set and pair of classes; the classes take the place of the secrets.
         both = SCALED * np.stack([counts[unknown][pairs] for unknown in sets])
         lanes = both.astype(np.float32).reshape(-1, 2, grid.masses).transpose(2, 1, 0)
         apart = [
@@ -135,7 +136,7 @@ def _densities_apart(
 
 
 def _moves(coordinates: int, tuples: int) -> list[npt.NDArray[np.intp]]:
-    """Return where each vector of counts stands once a tuple has joined, by its bin; last: none."""
+    """Return the place of each vector of counts after one more tuple, by its bin; last: no bin."""
     before = np.array(count_vectors(coordinates, tuples - 1), dtype=np.intp)
     grid = CountGrid.of(coordinates, tuples)
     flat = before @ steps_of(np.arange(coordinates), grid.levels, coordinates)
@@ -183,7 +184,7 @@ def _decomposed(probabilities: FloatArray) -> Iterator[tuple[FloatArray, tuple[F
 
 
 def _law(joint: FloatArray, sizes: tuple[int, ...], place: int) -> FloatArray:
-    """Return the laws of one tuple of a group, without what is only rounding."""
+    """Return the laws of one tuple of a group; probabilities that are only rounding become 0."""
     others = tuple(1 + other for other in range(len(sizes)) if other != place)
     law = joint.reshape(len(joint), *sizes).sum(axis=others)
     return np.where(law > _NOTHING, law, 0.0)
@@ -203,11 +204,11 @@ def _largest_error(
             here = cells[start : start + _ROWS]
             if np.any((here > 0) & (here < _RAREST)):
                 return math.inf
-            # Not a number where both are zero: such a cell is right.
+            # NaN where both are zero: such a cell agrees.
             quotients = here / (before[start : start + _ROWS] @ after)
             most = max(most, float(np.fmax.reduce(quotients, axis=None)))
             least = min(least, float(np.fmin.reduce(quotients, axis=None)))
-            if least < 0.5 or most > 2:  # no mixture, or a zero that should be none
+            if least < 0.5 or most > 2:  # no mixture, or a zero in only one of the two
                 return math.inf
     roundings = 2 * (len(laws) + len(shares) + 4)
     return max(math.log(most), -math.log(least)) + roundings * UNIT_ROUNDOFF

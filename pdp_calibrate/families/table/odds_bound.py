@@ -1,18 +1,17 @@
-"""How much anybody can learn about a tuple, whatever they know, from the odds of its values alone.
+"""A bound on what any adversary learns about a tuple, from the odds of its values alone.
 
 Fix the target i and two secrets v, w. A cell c of all other tuples has odds x = p(v, c)/p(w, c)
-and adds f(c) to the answer. An adversary's knowledge of the others, exact or soft, weighs the
-cells, and two cells suffice for the worst of them (`two_cell_bound`): the log-ratio is at most
+and adds f(c) to the answer. An adversary's knowledge of the others, exact or soft, gives weights to
+the cells, and the worst weights need only two cells (`two_cell_bound`): the log-ratio is at most
 
     LS_i/λ + max over cells a, b of  log(x_a/x_b) ⊗ |f(a) − f(b)|/λ,
 
 for the densities of one secret in two cells differ by a factor of at most e^{|f(a) − f(b)|/λ}, and
 a ⊗ b is `core.contraction.contracted`. A cell that excludes one secret has odds 0 or ∞, and ∞ ⊗ b
-is b: the same as each secret being spoken for by one of the two cells. A cell that excludes both
-weighs nothing.
+is b: as if each of the two cells allowed one secret only. A cell that excludes both has no weight.
 
-Only the largest log(x_a/x_b) at each distance matters, and no scale changes it: one pass over the
-table serves a whole calibration. Nothing here depends on the number of outputs.
+Only the largest log(x_a/x_b) at each distance matters, and it does not depend on the scale: one
+pass over the table serves a whole calibration. Nothing here depends on the number of outputs.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class OddsBound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Merging:
-    """How cells of some tuples come together that add the same to the answer."""
+    """How cells of some tuples that add the same to the answer are merged."""
 
     sizes: tuple[int, ...]
     steps: tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], ...]
@@ -108,7 +107,7 @@ class _Merging:
             apart = np.zeros((len(sums), len(sums)))
             for column in sums.T:
                 apart += np.abs(column[:, np.newaxis] - column)
-        # A sum of n roundings, and distances beyond the furthest are no distances.
+        # Each sum has n roundings; no distance exceeds the furthest one.
         apart = np.minimum(apart * (1 + 4 * (len(parts) + 8) * UNIT_ROUNDOFF), furthest)
         distances = np.unique(apart)
         if len(distances) > ODDS_DISTANCES:
@@ -125,7 +124,7 @@ class _Merging:
         )
 
     def extremes(self, odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the largest and the smallest number of the cells behind each sum; NaN is none."""
+        """Return the largest and smallest number among the cells of each sum; NaN if none has."""
         found = []
         for combine in (np.fmax, np.fmin):
             rows = odds.reshape(1, -1)
@@ -145,7 +144,7 @@ class _Merging:
 def odds_bound(setting: Setting, target: int) -> float:
     """Bound the leakage about a target by all adversaries; infinite for a query not additive.
 
-    Of several scales the smallest bounds them all.
+    If coordinates have several scales, the smallest is used: its bound holds for all.
     """
     if not setting.is_additive:
         return math.inf

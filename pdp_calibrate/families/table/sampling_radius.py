@@ -1,4 +1,4 @@
-"""How far a law counted from rows can be from the truth, with noise on the counts or without.
+"""How far a law estimated from counts of rows can be from the truth, with or without noise.
 
 An event (x_i = v, x_K) is matched by N of the rows; among them n_s have the unknown part of the
 answer at its value s, one of d that are *possible* (not: seen). Given N these rows are independent
@@ -79,7 +79,7 @@ def noise_reach(scale: float, cells: int, values: int, log_odds: float) -> float
     scale
         b of the discrete Laplace noise on every cell.
     cells
-        m, how many cells stand behind the event.
+        m, how many cells the event consists of.
     values
         d, how many values the law can take.
     log_odds

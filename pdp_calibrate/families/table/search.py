@@ -6,7 +6,7 @@ what the adversary knows (`tree_search`), many binary tuples through all hidden 
 for linear floating point through log space. All are exact. Vectors with too many outputs get a
 bracket (`chained_search` for counts, `joint_outputs`). Its ends include every rounding error.
 
-An adversary who knows everyone else learns what plain differential privacy says.
+The leakage to an adversary who knows all other tuples is that of plain differential privacy.
 
 In small tables every adversary is evaluated, vectorised, without compiled code: all events
 (x_i, x_K) in one matrix product, laws of the answer times kernels e^{−distance}
@@ -109,7 +109,7 @@ def _widest(setting: Setting, target: int) -> tuple[float, int, tuple[int, int]]
     if isinstance(setting.scale, np.ndarray):
         return _furthest(_by_secret(setting.parts, setting.table, target))
     cells = setting.prepared.cells
-    if target not in cells.widest:  # one scale divides all distances alike
+    if target not in cells.widest:  # one scale divides all distances by the same number
         cells.widest[target] = _furthest(_by_secret(cells.parts, cells.table, target))
     distance, event, secrets = cells.widest[target]
     return distance / setting.scale, event, secrets
@@ -328,7 +328,7 @@ class TableEngine(Engine):
         found = _found(setting, outcome.or_worse(_search(setting, threshold, clock)))
         if not hidden_noise:
             return found
-        # Only in the tails does the dropped noise cancel: they give the lower end.
+        # The noise that was left out cancels only in the tails: these give the lower end.
         tails = dataclasses.replace(setting, tails_only=True)
         attained = _found(setting, _search(tails, 0.0, clock))
         return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
@@ -337,7 +337,7 @@ class TableEngine(Engine):
 def search_events(setting: Setting, grid: Grid) -> Outcome:
     """Return the worst of all adversaries except those who know everyone else.
 
-    For a table with few events: every law of the answer meets every output.
+    For a table with few events: every law of the answer is evaluated at every output.
     """
     prepared, one = setting.prepared, float(setting.is_near_one)
     if prepared.admits_everyone:
@@ -372,11 +372,11 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
 def _rounding_error(setting: Setting, additions: int) -> float:
     """Bound the error of a log-ratio of two densities, sums of products of laws and kernels.
 
-    As `Setting.rounding_error`, where a kernel may be reached in many steps. Here each is about the
-    distance of two stored answers, behind which there are no more roundings than these: an answer
-    adds up one part per tuple, each from zero, over the scale; then come a difference and a sum
-    over coordinates. The outputs are stored answers themselves, so that rounded answers are an
-    exact mixture, compared at all its atoms.
+    Like `Setting.rounding_error`, which allows for kernels computed in many steps. Here a kernel
+    belongs to the distance of two stored answers, which has only these roundings: an answer adds up
+    one part per tuple, each from zero, over the scale; then come a difference and a sum over
+    coordinates. The outputs are stored answers too, so the rounded answers form an exact mixture,
+    which is compared at all its atoms.
     """
     return rounding_error(
         DEFICITS if setting.is_near_one else DENSITIES,
@@ -396,7 +396,7 @@ def _worst_of_everyone(
     the place of the event with its first value, and the output.
     """
     shape, outputs = [size + 1 for size in sizes], densities.shape[1]
-    somebody = np.ones(shape, dtype=np.bool_)  # whether somebody is unknown
+    somebody = np.ones(shape, dtype=np.bool_)  # whether any tuple is unknown
     somebody[tuple(slice(size) for size in sizes)] = False
     best, found = -1.0, (0, 0, 0)
     space = np.empty((2, densities.size // min(shape)))  # fresh memory for every target is slow
@@ -510,8 +510,8 @@ def _linear_pieces(
     outputs = product_grid(atoms, tails_only=setting.tails_only)
     kernel = _kernel(setting, atoms, kernels)
     secrets = events.laws.shape[1]
-    # Half of the additions are behind a probability, half behind the mass it is divided by. Of each
-    # kernel every coordinate is an exponential and a product.
+    # Half of the additions make a probability, half the mass that it is divided by. Each coordinate
+    # of a kernel takes an exponential and a product.
     additions = events.additions // 2 + len(atoms) + setting.coordinates
     error = _rounding_error(setting, additions)
     one = float(setting.is_near_one)
@@ -530,8 +530,8 @@ def _linear_pieces(
 def _kernel(setting: Setting, atoms: FloatArray, kernels: dict[bytes, FloatArray]) -> FloatArray:
     """Return e^{−distance} of atoms and outputs, near one e^{−distance} − 1.
 
-    Coordinate by coordinate along the product grid, where e^{−distance} is a product. It is kept,
-    for sets of equal size share it, and they follow each other in order of their bounds.
+    Computed coordinate by coordinate along the product grid, where e^{−distance} is a product. It
+    is kept, because sets of equal size share it and follow each other in order of their bounds.
     """
     key = atoms.tobytes()
     if key not in kernels:
@@ -576,7 +576,7 @@ def _log_pieces(setting: Setting, events: Events) -> Iterator[_Piece]:
 
 
 def _columns(atoms: FloatArray, *, tails_only: bool) -> list[FloatArray]:
-    """Return what each coordinate of the atoms can be, or just the ends."""
+    """Return the values of each coordinate of the atoms, or just the smallest and largest."""
     columns = [np.unique(column) for column in atoms.T]
     return [column[[0, -1]] for column in columns] if tails_only else columns
 

@@ -1,8 +1,9 @@
 """Gaussian noise on sets of tables, whose conditional laws lie around estimated ones.
 
 If a law is within total variation τ of its estimate, no set of outputs gains or loses more than τ:
-δ grows by at most τ_P + e^ε·τ_Q. Where that leaves nothing of δ, mass may lie anywhere the answer
-can be, and the group decides. The estimates themselves are in the set: they give the lower end.
+δ grows by at most τ_P + e^ε·τ_Q. Where that exceeds δ, the mass may be anywhere in the range of the
+answer, and the group bound is used. The estimates themselves are in the set: they give the lower
+end.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class TableSetNoiseEngine(Engine):
 
 
 class _SetMixtures(TableMixtures):
-    """The centres of the laws of the answer, and how far around them anything may be."""
+    """The centres of the laws of the answer, and how far from them the laws may be."""
 
     def __init__(self, prepared: PreparedTable, about_set: Problem) -> None:
         super().__init__(prepared, 0.0)

@@ -24,11 +24,11 @@ from pdp_calibrate.families.table.sampling_radius import noise_reach, sampling_r
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 from pdp_calibrate.families.table.setting import Varying
 
-_SAME = 2.0**-48  # of the range of the answer: closer sums are one value
+_SAME = 2.0**-48  # sums closer than this, times the range of the answer, become one value
 
 
 def varying_in(problem: Problem) -> Varying | None:
-    """Leave out what cannot vary, as `Varying.of` does; refuse what has no bound on a set."""
+    """Leave out tuples that cannot vary, as `Varying.of` does; refuse queries without a bound."""
     if problem.contributions.table is not None:
         raise UnsupportedQueryError(
             "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
@@ -83,7 +83,7 @@ class Reachable:
 
 
 def _distinct(sums: FloatArray, same: float) -> tuple[FloatArray, Indices]:
-    """Merge sums closer than `same`; return the values that are left and who went where."""
+    """Merge sums closer than `same`; return the values that are left and the place of each sum."""
     if sums.shape[1] == 1:
         order = np.argsort(sums[:, 0], kind="stable")
         line = sums[order, 0]
@@ -206,7 +206,7 @@ def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int
         known=known,
         values=values,
         of_cells=of_cells,
-        laws=np.ascontiguousarray(laws),  # numba would compile every layout by itself
+        laws=np.ascontiguousarray(laws),  # numba would compile again for every other layout
         radii=np.ascontiguousarray(np.where(radii >= 1, ANY_LAW, radii)),
         additions=4 if counted else 2 * cells + 4,
     )
@@ -218,7 +218,7 @@ def _sampled_radii(model: SampledTable, sums: FloatArray, cells: int) -> FloatAr
     log_odds = math.log(model.events) - math.log(1 - model.confidence)
     if model.noise_scale == 0 or values == 1:
         return sampling_radius(rows, values, log_odds)
-    log_odds += math.log(2)  # half of the failures for the sample, half for the noise
+    log_odds += math.log(2)  # half of the failure probability for the sample, half for the noise
     reach = noise_reach(model.noise_scale, cells, values, log_odds)
     kept = np.maximum(sums, 0.0).sum(axis=-1)
     with np.errstate(divide="ignore"):

@@ -87,7 +87,7 @@ def _member(around: _Search, attack: Attack, unknown: tuple[int, ...]) -> JointT
     held = [attack.known[place] for place in balls.known]
     sizes = [around.setting.sizes[place] for place in balls.known]
     event = int(np.ravel_multi_index(held, sizes)) if held else 0
-    # Of the output, only the order in which values lie around it counts: most scales share it.
+    # The output matters only by the order of the values' distances from it, equal at most scales.
     which = attack.target, unknown, event, attack.secrets, order.tobytes()
     if which not in around.members:
         around.members[which] = member_with(around.center, balls, attack, event, order[0])
@@ -99,8 +99,8 @@ def member_with(
 ) -> JointTable:
     """Replace the laws given the two secrets by the worst ones; all else stays as it is.
 
-    The probability of each event is the centre's, so the table leaks to the attacker just what the
-    bound says. Its other conditional laws may lie outside their own balls.
+    The probability of each event is the centre's, so that the attacker learns from this table
+    exactly what the bound says. Its other conditional laws may lie outside their own balls.
     """
     table = np.array(center.probabilities)
     axes = range(table.ndim)
@@ -132,7 +132,7 @@ def _moved(law: FloatArray, radius: float, order: Indices, move: Callable[..., N
 
 
 def _spread(cells: FloatArray, law: FloatArray, balls: Balls) -> FloatArray:
-    """Give every value its probability, among its cells as the centre does or evenly."""
+    """Give every value its probability, divided among its cells as in the centre, or evenly."""
     total = cells.sum()
     held = np.bincount(balls.of_cells, weights=cells, minlength=len(law))
     alike = np.bincount(balls.of_cells, minlength=len(law))
@@ -155,7 +155,7 @@ class _Search:
     scale: float
     clock: Clock
     members: dict[Hashable, JointTable]
-    """The members of the set behind attacks at this and other scales."""
+    """The members of the set that attain attacks at this and other scales."""
     tails_only: bool = False
 
     @property
@@ -165,7 +165,7 @@ class _Search:
 
 
 def _search(around: _Search, incumbent: float) -> Outcome:
-    """Judge everyone except those who know everyone else, from the largest group bound down."""
+    """Judge all adversaries except those who know all others, from the largest group bound down."""
     setting, prepared = around.setting, around.setting.prepared
     ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
     if around.clock.is_over or _cases(prepared) > SET_CASES:
@@ -243,8 +243,8 @@ def _attained(
 def _error(around: _Search, roundings: int) -> float:
     """Bound the error of a log-ratio: roundings of laws and kernels, and merged atoms.
 
-    A mass that is left after mass was taken away is right to a few roundings of itself or of what
-    was taken; the latter is in the radius. All else is a sum of positive terms.
+    A mass that is left after mass was taken away is right to a few roundings of itself or of the
+    mass taken away; the radius includes the latter. All else is a sum of positive terms.
     """
     setting = around.setting
     operations = 2 * (roundings + len(setting.sizes) + setting.coordinates)
@@ -273,7 +273,7 @@ def _cases(prepared: PreparedTable) -> int:
 
 
 def _largest_group(setting: Setting, ranges: list[float]) -> float:
-    """Bound everyone by how far the tuples that the least knowing do not know can move."""
+    """Bound all adversaries by how far all tuples that one may not know can move the answer."""
     knowledge = setting.knowledge
     if knowledge.known is not None:
         return math.fsum(r for place, r in enumerate(ranges) if place not in knowledge.known)
@@ -302,8 +302,9 @@ class TableSetEngine(Engine):
     """Searches the adversaries of one set of tables, at many scales.
 
     Prepared once: tuples of one value are left out, and the centre, what can be reached and whether
-    the set is too large to search are computed. No event is impossible in all members, so who
-    knows all others here learns what plain differential privacy says, tuples left out or not.
+    the set is too large to search are computed. No event is impossible in all members, so the
+    leakage to adversaries who know all others here is that of plain differential privacy, whether
+    tuples were left out or not.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -349,7 +350,7 @@ class TableSetEngine(Engine):
             outcome = search_strongest(setting)
         outcome = outcome.or_worse(_search(around, max(limits.incumbent, outcome.lower)))
         if self._problem.hidden_noise:
-            # Only in the tails does the dropped noise cancel: they give the lower end.
+            # The noise that was left out cancels only in the tails: these give the lower end.
             tails = _search(dataclasses.replace(around, tails_only=True), 0.0)
             outcome = Outcome(upper=outcome.upper, lower=tails.lower, attack=tails.attack)
         return self._varying.put_back(found_by(self._problem, around, outcome))

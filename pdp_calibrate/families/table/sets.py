@@ -28,11 +28,12 @@ _LARGEST_COUNT = 2**53
 class ConditionalBall(Around):
     """All tables whose conditional laws lie within total variation τ of a centre's.
 
-    Meant are the laws of what the unknown tuples add to the answer, given any value of a target
-    and any values of known tuples; each may be off by itself. A zero of the centre is not believed:
-    given an event that has probability zero there, any law at all is possible. From the centre's
-    leakage (τ = 0) to that of group privacy (τ = 1): ignorance costs noise, never privacy. A ball
-    on the joint table is something else: small changes of rare cells change laws given them a lot.
+    These are the laws of what the unknown tuples add to the answer, given any value of a target
+    and any values of known tuples; each may differ from the centre's independently. A zero of the
+    centre is not trusted: given an event of probability zero there, any law at all is possible. The
+    leakage lies between the centre's (τ = 0) and that of group privacy (τ = 1): knowing less costs
+    noise, never privacy. A ball around the joint table would be something else: small changes of
+    rare cells change the laws given them a lot.
 
     Parameters
     ----------

@@ -6,11 +6,11 @@ depend on the scale is computed once. Every search over tables works on a `Setti
 
 **Before all that** a problem is made smaller (`Varying`, `Group`).
 
-**Tuples with only one possible value** are left out of every search. They move no answer, hide and
-reveal nothing, and have no two secrets. If c tuples are left out, an adversary who knows k of all
-the tuples knows between k − c and k of the others. Knowing everyone else includes them: an
-adversary who knows all other tuples here, but not all that were left out, is still bound by what θ
-allows, and learns no more than plain differential privacy says.
+**Tuples with only one possible value** are left out of every search. They change no answer, hide
+and reveal nothing, and have no two secrets. If c tuples are left out, an adversary who knows k of
+all the tuples knows between k − c and k of the others. The strongest adversary knows them too: one
+who knows all other tuples here, but not all that were left out, conditions on events that θ allows,
+and learns no more than plain differential privacy says.
 
 **Columns that are independent of each other** are searched separately. If x_U is independent of x_i
 given x_K, not knowing it only adds noise: for an additive query the worst adversary knows every
@@ -54,11 +54,11 @@ class PreparedTable:
     cells: Cells
     """The table and the answers."""
     counts_strongest: bool
-    """Whether θ matters also to those who know everyone else here (but not all there is)."""
+    """Whether θ matters also to adversaries who know all others here, but not all left out."""
 
     @classmethod
     def of(cls, problem: Problem, cells: Cells | None = None) -> PreparedTable:
-        """Prepare a problem about a joint table; cells that stand already are taken over."""
+        """Prepare a problem about a joint table; cells that were prepared before are reused."""
         if not isinstance(problem.model, JointTable):
             raise TypeError(f"the table engine searches joint tables, got {problem.model!r}.")
         return cls(
@@ -84,9 +84,9 @@ class PreparedTable:
 
     @cached_property
     def admits_everyone(self) -> bool:
-        """Whether all events of a table with few of them occur and have an adversary.
+        """Whether every event of a small table is possible and belongs to an admitted adversary.
 
-        All but those in which everyone else is known, who are searched elsewhere.
+        Events in which all others are known do not count: those are searched elsewhere.
         """
         knowledge, everyone = self.knowledge, len(self.sizes) - 1
         return (
@@ -106,7 +106,7 @@ class PreparedTable:
                 hidden = float(np.prod([self.sizes[place] for place in unknown], dtype=np.float64))
                 atoms = hidden * self.sizes[target]
                 total += self.cells.probabilities.size * atoms**self.cells.coordinates
-                if total > LOG_WORK:  # that is all anybody asks, and sets may be millions
+                if total > LOG_WORK:  # no caller needs more, and there may be millions of sets
                     return math.inf
         return total
 
@@ -168,9 +168,9 @@ class PreparedTable:
         return np.array(may_know, dtype=np.bool_), np.array(may_hide, dtype=np.bool_)
 
     def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
-        """Yield the admitted sets of unknown tuples, without the empty one unless θ counts for it.
+        """Yield the admitted sets of unknown tuples; the empty one only where θ matters for it.
 
-        Knowing everyone else, the output tells LS_i/λ whatever the table is: searched elsewhere.
+        Otherwise an adversary who knows all others learns LS_i/λ: that is searched elsewhere.
         """
         for unknown in self.knowledge.unknown_sets(target):
             if unknown or self.counts_strongest:
@@ -195,18 +195,18 @@ class PreparedTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdmittedEvents:
-    """Every (x_i, x_K) of the admitted adversaries, as rows of laws; two secrets at least in each.
+    """Every event x_K of the admitted adversaries with two possible secrets, as rows of laws.
 
     A secret that x_K excludes is replaced by one that it does not: the largest and the smallest
     density over the secrets stay what they are.
     """
 
     laws: FloatArray
-    """P(answer | x_i, x_K), one row for each that some adversary has to do with."""
+    """P(answer | x_i, x_K), one row for each that some event needs."""
     rows: npt.NDArray[np.intp]
     """For each event x_K and each secret the row of its law; shape (events, secrets)."""
     secrets: npt.NDArray[np.intp]
-    """The value that stands there, of the same shape."""
+    """The value of the secret whose law that is; the same shape."""
     targets: npt.NDArray[np.intp]
     """For each event the target."""
     places: npt.NDArray[np.intp]
@@ -227,7 +227,7 @@ class AdmittedEvents:
             found = np.where(occurs, values, 0)
             own = starts[:, np.newaxis] + steps[target] * found
             targets.append(np.full(len(starts), target))
-            if always:  # every secret stands for itself
+            if always:  # no secret is excluded, so none is replaced
                 rows.append(own)
                 secrets.append(np.broadcast_to(found, own.shape))
                 places.append(starts)
@@ -278,7 +278,7 @@ class Setting:
     """What is attacked, with answers divided by the scale of their coordinate."""
 
     prepared: PreparedTable
-    """All that no scale changes."""
+    """All that does not depend on the scale."""
     scale: float | FloatArray
     """The Laplace scale λ, or one per output coordinate."""
     tails_only: bool = False
@@ -335,7 +335,7 @@ class Setting:
 
     @property
     def is_near_one(self) -> bool:
-        """Whether all densities lie so close together that their distance from 1 is kept."""
+        """Whether all densities are so close to 1 that their differences from 1 are stored."""
         return self.furthest <= NEAR_ONE
 
     @cached_property
@@ -347,7 +347,7 @@ class Setting:
         """Bound the error of a log-ratio of two densities computed with this number of additions.
 
         A density is Σ p·k over a mass Σ p: each sum is right to `additions` roundings, each kernel
-        k = e^{−d} to those of d; the rest is said in `core.mixtures`.
+        k = e^{−d} to those of d; see `core.mixtures` for the rest.
         """
         roundings = 2 * additions + len(self.sizes) + self.coordinates + 24
         return rounding_error(
@@ -405,16 +405,16 @@ def group_bound(setting: Setting, moving: tuple[int, ...]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One adversary at work, in positions of the table and units of the noise."""
+    """What one adversary does, in positions of the table and units of the noise."""
 
     target: int
     """The tuple attacked."""
     known: dict[int, int]
     """Position of a known tuple → position of its value."""
     secrets: tuple[int, int]
-    """The value that the output favours, and the one it speaks against."""
+    """The value that the output makes more likely, and the one it makes less likely."""
     output: FloatArray
-    """Where, measured from the smallest answer of all, in each coordinate."""
+    """The output, measured from the smallest answer of all, in each coordinate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,7 +455,7 @@ class Events:
     laws: FloatArray
     """P(atom | x_K, x_i), shape (values of x_K, values of x_i, atoms); rows sum to 1."""
     possible: npt.NDArray[np.bool_]
-    """Whether x_i occurs together with x_K; where it does not, the law means nothing."""
+    """Whether x_i occurs together with x_K; where it does not, the law is meaningless."""
     atoms: FloatArray
     """What target and unknown tuples add, shape (values of x_K or 1, values of x_i, atoms, d)."""
     additions: int
@@ -465,8 +465,8 @@ class Events:
     def on_all_atoms(self) -> tuple[FloatArray, FloatArray]:
         """The atoms of all secrets of an additive query, and the laws on them.
 
-        Atoms that are one by rounding are one, and their probabilities add up. A secret that x_K
-        excludes gets the law of one that it does not, if there is any.
+        Atoms that differ only by rounding are merged and their probabilities added up. A secret
+        that x_K excludes gets the law of one that it does not, if there is any.
         """
         atoms, index = np.unique(
             self.atoms.reshape(-1, self.atoms.shape[-1]), axis=0, return_inverse=True
@@ -574,9 +574,9 @@ class Varying:
 
     @classmethod
     def of(cls, problem: Problem, *, like: Varying | None = None) -> Varying | None:
-        """Leave out what cannot vary; None if nobody in the problem has two secrets.
+        """Leave out tuples that cannot vary; None if no target has two possible values.
 
-        `like` is about the same model and answers: its smaller model is taken over.
+        `like` is about the same model and answers: its smaller model is reused.
         """
         sizes = _sizes(problem)
         kept = tuple(place for place, size in enumerate(sizes) if size > 1)
@@ -628,9 +628,9 @@ class Varying:
         )
 
     def _known(self, unknown: tuple[int, ...]) -> tuple[int, ...]:
-        """Return who of those left out is known: as few as the problem admits.
+        """Return which of the tuples left out are known: as few as the problem admits.
 
-        All of them are where everyone else is known, for then the value may not depend on θ.
+        All of them if all others are known, because then the leakage may not depend on θ.
         """
         knowledge = self.whole.knowledge
         if knowledge.known is not None:
@@ -722,7 +722,7 @@ class Group:
     positions: tuple[int, ...]
     """Where they stand in the whole table."""
     problem: Problem
-    """The problem of these tuples alone, everyone outside being known."""
+    """The problem of these tuples alone, all tuples outside being known."""
     whole: Problem
     """The problem they were taken from."""
     outside: dict[int, int]
@@ -786,9 +786,9 @@ class Group:
 
 
 def independent_groups(prepared: PreparedTable) -> list[Group]:
-    """Return the independent groups somebody attacks; none if splitting is needless or not sound.
+    """Return the independent groups that are attacked; none if splitting is needless or unsound.
 
-    The rest of the groups must be knowable, and a query that is not additive does not split.
+    Adversaries must be allowed to know the other groups, and the query must be additive.
     """
     knowledge, size = prepared.knowledge, len(prepared.sizes)
     if not prepared.cells.parts or knowledge.known is not None or prepared.counts_strongest:

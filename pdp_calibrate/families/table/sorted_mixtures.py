@@ -23,7 +23,7 @@ from pdp_calibrate.families.table.setting import (
 )
 from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures, space_to_compare
 
-_SAME = 4 * UNIT_ROUNDOFF  # of the furthest distance: closer atoms are one
+_SAME = 4 * UNIT_ROUNDOFF  # atoms closer than this, times the furthest distance, become one
 
 
 _Indices = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class _Compared:
     bound: float = 0.0
     """A bound on the log-ratios that were left out."""
     attack: Attack | None = None
-    """Who attains the ratio."""
+    """The adversary who attains the ratio."""
 
     def or_worse(self, other: _Compared) -> _Compared:
         """Return the larger ratio together with the larger bound."""
@@ -110,7 +110,7 @@ def _search_sets(
 
 
 def _ratio(bound: float) -> float:
-    """Turn a bound on a log-ratio into one on the ratio − 1; large ones are one."""
+    """Turn a bound on a log-ratio into one on the ratio − 1; all very large ones become equal."""
     return math.expm1(min(bound, 700.0))
 
 
@@ -119,7 +119,7 @@ class _Atoms:
     """The cells of one target and one set of unknown tuples, and what they answer."""
 
     own: _Indices
-    """Where each secret stands in the flat table; likewise `hidden` and `known`, which add up."""
+    """The offset of each secret in the flat table; add those of `hidden` and `known` for a cell."""
     hidden: _Indices
     known: _Indices
     group: _Indices
@@ -190,7 +190,7 @@ def _merged(sums: FloatArray, same: float) -> tuple[_Indices, FloatArray]:
     begins = np.ones(len(sums), dtype=np.bool_)
     np.greater(ascending[1:] - ascending[:-1], same, out=begins[1:])
     number, values = np.cumsum(begins) - 1, ascending[begins]
-    if np.any(ascending - values[number] > same):  # a long row of close ones: cut it where needed
+    if np.any(ascending - values[number] > same):  # a long run of close values: divide it
         kept: list[float] = []
         for place, value in enumerate(ascending.tolist()):
             if not kept or value - kept[-1] > same:

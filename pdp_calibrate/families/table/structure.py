@@ -150,7 +150,7 @@ def _rejected(p_values: Sequence[float], level: float, correction: Correction) -
     for rank, place in enumerate(sorted(range(number), key=p_values.__getitem__)):
         each = {"holm": level / (number - rank), "bonferroni": level / number, "none": level}
         if p_values[place] > each[correction]:
-            break  # Holm steps down until the first that stands; the others have one threshold
+            break  # Holm stops at the first that is not rejected; the others have one threshold
         rejected[place] = True
     return rejected
 

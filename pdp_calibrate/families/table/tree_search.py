@@ -1,8 +1,8 @@
 """Search all adversaries of a table whose answers lie on a grid: branch and bound over knowledge.
 
 The tree is cut into branches whose first nodes fit in memory. A long search gets a good starting
-point by climbing, because the more is known to leak, the more can be cut; and one pass over the
-table bounds everybody who attacks one target. Before anything is decided, the density of a cell
+point by climbing, because a larger known leakage cuts off more branches; and one pass over the
+table bounds all adversaries of one target. Before anything is decided, the density of a cell
 depends on the cell only through its answer, so among cells with equal answers only the two with
 extreme odds matter to the two-cell bound. That leaves a node of the tree with few cells, which
 `branch_bound` bounds.
@@ -45,7 +45,7 @@ _Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """One target, and what is decided already about some of the others."""
+    """One target, and what has been decided about some of the other tuples."""
 
     target: int
     decided: tuple[tuple[int, int], ...]
@@ -66,9 +66,9 @@ class BranchSearch:
     clock: Clock
     per_thread: threading.local
     has_bounds: bool
-    """Whether there is enough to compare for bounds to be worth it."""
+    """Whether there is so much to compare that computing bounds saves time."""
     ceilings: dict[int, float]
-    """Bounds on all who attack one target, where they are worth the pass over the table."""
+    """Bounds on all adversaries of one target, where they save more than their pass costs."""
 
 
 def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
@@ -204,7 +204,7 @@ def _pair_bound(
 
 
 def climb(search: BranchSearch, error: float) -> Outcome:
-    """Find a good start: from everyone known, change one tuple at a time while it helps."""
+    """Find a good start: begin with all tuples known, and change one at a time while it helps."""
     outcome = NOTHING
     setting = search.setting
     fewest, most = setting.prepared.known_limits
@@ -293,7 +293,7 @@ def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock
     for gap in gaps:
         found = _pass(search, branches, gap, error, small=work < TREE_SMALL_WORK)
         outcome = outcome.or_worse(found)
-        # Later passes cut what cannot beat an attack found before; that attack counts as well.
+        # Later passes cut off what cannot exceed an attack found before; so keep that attack.
         attained = 0.0 if outcome.attack is None else outcome.lower + 3 * error
         upper = min(upper, max(found.upper, attained))
         if clock.is_over:
@@ -327,7 +327,7 @@ def _pass(
 def _search_branch(
     search: BranchSearch, branch: Branch, gap: float
 ) -> tuple[float, float, Attack | None]:
-    """Return the largest ratio − 1 found, the largest bound on the rest, and who attains it."""
+    """Return the largest ratio − 1 found, the largest bound on the rest, and the adversary."""
     setting = search.setting
     ceiling = math.expm1(min(search.ceilings.get(branch.target, 700.0), 700.0))
     if ceiling <= max(search.shared):
@@ -381,7 +381,7 @@ def _search_branch(
 
 
 def _habits(search: BranchSearch) -> FloatArray:
-    """Return this thread's records of how much bounds have saved."""
+    """Return this thread's statistics of how much bounds have saved."""
     habits: FloatArray | None = getattr(search.per_thread, "habits", None)
     if habits is None:
         habits = np.zeros((4, len(search.setting.sizes)))

@@ -1,4 +1,4 @@
-"""How much anybody can learn inside one branch of the tree, from its cells alone.
+"""A bound on what any adversary in one branch of the tree learns, from its cells alone.
 
 Theorem 19 (docs/theory).
 
@@ -20,7 +20,7 @@ as R_b·η' and use 1 + t·η' ≤ 1 + t·η; for R_a > R_b replace R_b by R_a. 
 change; in terms of the same y_w it is η' = η·min(1, R_a/R_b) again, now with x_b ≥ x_a.
 
 Densities and ratios hardly differ between cells whose open tuples add the same to the answer. So
-cells are gathered into buckets by that sum, and pairs of buckets are compared by their extremes.
+cells are put into buckets by that sum, and pairs of buckets are compared by their extreme values.
 
 Everything is kept as y − 1 and R − 1 when all distances are short (`one` = 1; else `one` = 0 and y
 itself is kept), so that tiny leakages keep their digits.
@@ -80,7 +80,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
     """
     space, rows, span, turn = work
     outputs = end - begin
-    # Bounds only ever grow from 0: a pair of secrets that nothing tells apart adds nothing.
+    # Bounds start at 0 and only grow: a pair of secrets with equal densities adds nothing.
     here = result[begin:end]
     for r in range(outputs):
         here[r] = 0.0
@@ -95,7 +95,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
             )
             for r in range(outputs):
                 rows[0, r] = rows[1, r] = 0.0
-            # Move what the filled buckets hold together, in the form that pairs of them need.
+            # Move the filled buckets next to each other, in the form that comparing pairs needs.
             filled = 0
             for k in range(MOST_BUCKETS):
                 if span[0, k] > 0.0:
@@ -127,7 +127,7 @@ def _mix_buckets(space, rows, span, filled, outputs, limit, one, result):
     """Raise result[r] to the two-cell bound on R − 1 and 1/R − 1 over all pairs of buckets.
 
     All terms are differences from one, √η' − 1 = (η' − 1)/(1 + √η'), so no digits are lost. As
-    (1 + k)² ≤ β, pairs and outputs with most·β within `limit` need no look: a bound on them is
+    (1 + k)² ≤ β, pairs and outputs with most·β within `limit` are skipped: a bound on them is
     returned.
     """
     for r in range(outputs):
@@ -135,7 +135,7 @@ def _mix_buckets(space, rows, span, filled, outputs, limit, one, result):
     now = 2
     skipped = 0.0
     lacking = 1.0 - one
-    # The largest odds of all: outputs that not even they lift above the limit are left out.
+    # The largest odds of all: outputs that stay within the limit even with these are left out.
     widest = 1.0
     for a in range(filled):
         for b in range(filled):
@@ -161,7 +161,7 @@ def _mix_buckets(space, rows, span, filled, outputs, limit, one, result):
                     skipped = max(skipped, largest * odds - 1.0)
                     continue
                 root = math.sqrt(odds)
-                if odds == np.inf:  # its root is a number again, and k would not be one without it
+                if odds == np.inf:  # its root is finite; with ∞, k would be NaN
                     root = math.sqrt(largest_odds) / math.sqrt(least_odds)
                 less, more = root - 1.0, root + 1.0
                 # η' falls by R_a/R_b; where inverse ratios are kept, the two cells change places.

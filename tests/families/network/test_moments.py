@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -40,6 +41,28 @@ def test_marginals_are_sums_over_the_joint_law(seed, monkeypatch):
                 truth = np.log(law.sum(axis=others))
             for logs in (everyone[target][row], alone[target][row]):
                 assert logs - logs.max() == pytest.approx(truth - truth.max(), abs=1e-10)
+
+
+@pytest.mark.parametrize("stretch", [17.0, 19.25, 23.0])
+def test_errors_cover_tilts_that_cancel_what_children_say(stretch):
+    """Leaves hold 1 only where they are tilted, and then lean as far against the centre's tilt."""
+    leaves, lean = 3000, stretch / 3
+    factor = np.array([[1.0, 1.0], [math.exp(-stretch), math.exp(-stretch - lean)]])
+    network = pdp.Network(
+        factors=[((leaf, leaves), factor) for leaf in range(leaves)],
+        domains={place: [0, 1] for place in range(leaves + 1)},
+    )
+    tilt = Decimal(stretch) + 8
+    with localcontext(prec=50):
+        (_, _), (none, one) = [[Decimal(float(cell)) for cell in row] for row in factor]
+        leaned = ((1 + one * tilt.exp()) / (1 + none * tilt.exp())).ln() * leaves
+        centre = float(-leaned)
+        exact = leaned + Decimal(centre)
+    tilts = [np.array([[0.0, float(tilt)]])] * leaves + [np.array([[0.0, centre]])]
+    found, (error,) = Sums(network, {}).log_marginals(tilts)
+    ((low, high),) = found[leaves]
+    assert abs(Decimal(float(high)) - Decimal(float(low)) - exact) <= Decimal(float(error))
+    assert error < 1e-4
 
 
 def test_draws_follow_the_law_given_what_is_fixed():
