@@ -108,7 +108,9 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     # exceeds the furthest distance, however large the incumbent is.
     least = min(incumbent, setting.furthest) - 2 * error
     bar = max(least, math.log(_LEAST_RATIO))
-    shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
+    # An incumbent above what is enough is a bound, nobody's leakage: then everyone is visited.
+    enough = math.inf if bar > search.clock.enough else search.clock.enough
+    shared = np.array([math.exp(bar), math.exp(min(enough, 700.0))])
     parts = _run(search, steps, shared)
     for part in parts:
         if part is not None and part.ratio > 0:
