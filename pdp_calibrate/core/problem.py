@@ -510,6 +510,8 @@ class Limits:
     rounding: float = 0.0
     """How far the answers under two secrets may be off, both together, for an engine that charges
     it itself."""
+    upper_only: bool = False
+    """Whether only the upper end is asked for: see `Engine.searches_below`."""
 
     def above(self, leakage: float) -> Limits:
         """Return these limits with a larger incumbent, once somebody leaks this much."""
@@ -535,6 +537,9 @@ class Engine(abc.ABC):
     Calibration then looks for a worse adversary among the neighbours of the one found, who know one
     tuple more or fewer, before it searches everyone again.
     """
+    searches_below: ClassVar[bool] = False
+    """Whether its lower end takes work of its own, left out where only the upper one is asked for.
+    """
 
     @abc.abstractmethod
     def __init__(self, problem: Problem) -> None:
@@ -552,9 +557,10 @@ class Engine(abc.ABC):
         enough: float = math.inf,
         deadline: float = math.inf,
         rounding: float = 0.0,
+        upper_only: bool = False,
     ) -> Bracket:
         """Find the worst adversary at one scale; see `Limits` for the rest."""
-        return self.search(scale, Limits(incumbent, enough, deadline, rounding))
+        return self.search(scale, Limits(incumbent, enough, deadline, rounding, upper_only))
 
     def against(self, problem: Problem) -> Engine | None:
         """Return an engine for the same model and answers against the adversaries of `problem`.
@@ -596,12 +602,14 @@ def worst(
     incumbent: float = 0.0,
     enough: float = math.inf,
     deadline: float,
+    upper_only: bool = False,
 ) -> tuple[Bracket, Problem]:
     """Search all problems, each with the worst found so far as its incumbent.
 
     Both ends are about exact contributions: what rounding them to floats may change is charged. If
     the answer before noise may be off by `rounding`, the upper end covers that too. Searches that
-    can stop early do so once somebody is found to leak more than `enough`.
+    can stop early do so once somebody is found to leak more than `enough`. With `upper_only` the
+    lower end may be lower than could be found.
     """
     best: tuple[Bracket, Problem] | None = None
     for problem in problems:
@@ -612,7 +620,12 @@ def worst(
             cost = spent = 0.0
         threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost - spent)
         found = engine.bracket(
-            scale, incumbent=threshold, enough=enough, deadline=deadline, rounding=off
+            scale,
+            incumbent=threshold,
+            enough=enough,
+            deadline=deadline,
+            rounding=off,
+            upper_only=upper_only,
         )
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0

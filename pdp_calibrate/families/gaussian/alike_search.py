@@ -273,6 +273,8 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
 class AlikeEngine(Engine):
     """Searches groups and series, once for all scales; fast at any size."""
 
+    searches_below = True
+
     def __init__(self, problem: Problem) -> None:
         contributions = problem.contributions
         if contributions.weights is None:
@@ -308,7 +310,7 @@ class AlikeEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Return the worst adversary at one scale; see `core.problem.Engine`."""
         found = self._units.at(scale, self._unit)
-        if self._tail is None or found.upper <= limits.incumbent:
+        if self._tail is None or limits.upper_only or found.upper <= limits.incumbent:
             return found
         slope, weights, attacked = self._tail
         low, high = self._model.bounds

@@ -237,7 +237,7 @@ def _worst_member(
     # The change is symmetric: −τ·ee' + s·(ey' + ye') + τ·yy' as a product of two columns each.
     sides = np.stack([sign * second - tau * first, sign * first + tau * second])
     change = np.stack([first, second], axis=1) @ sides
-    back = np.argsort(order)
+    back = np.argsort(order).tolist()
     try:
         moved = arranged(ordered + tau * change, back)
         return center.with_covariance(moved, provenance=model.provenance)

@@ -8,6 +8,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
 from tests.oracles import gaussian as oracle
 from tests.oracles.adversaries import every_adversary
 from tests.support.marks import slow_after
@@ -208,6 +210,28 @@ def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
         assert leak.lower <= found + close
         assert leak.lower == pytest.approx(found, abs=close)
     assert leak.lower > 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pdp.GaussianGroup(size=6, correlation=(0, 0.4), bounds=(0, 1), variance=1.0),
+        pdp.GaussianSeries(length=9, correlation=0.6, bounds=(0, 1), variance=1.0),
+    ],
+    ids=repr,
+)
+def test_the_lower_end_is_left_out_where_it_is_not_asked_for(model):
+    clamped = pdp.Sum(clamp=True)
+    (problem,) = split(model, lower(clamped, model), pdp.Adversaries.weakest())
+    whole = problem.engine.bracket(3.0)
+    upper = problem.engine.bracket(3.0, upper_only=True)
+    assert upper.upper == whole.upper
+    assert upper.lower == 0.0 < whole.lower
+    # A calibration asks for it at the scale that it returns.
+    calibration = pdp.calibrate(model, clamped)
+    there = pdp.leakage(model, clamped, scale=calibration.scale)
+    assert calibration.leakage.lower == there.lower > 0.5
+    assert calibration.leakage.witness == there.witness
 
 
 def test_the_lower_end_rises_to_the_upper_one_as_the_stated_variance_falls():
