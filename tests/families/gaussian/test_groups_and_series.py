@@ -316,7 +316,14 @@ def test_a_million_households_cost_what_the_largest_costs():
     [
         (lambda: pdp.GaussianGroup(size=3, correlation=-0.5, bounds=(0, 1)), "above -0.5"),
         (lambda: pdp.GaussianGroup(size=3, correlation=1.0, bounds=(0, 1)), "below 1"),
-        (lambda: pdp.GaussianGroup(size=3, correlation=(0.4, 0.1), bounds=(0, 1)), "below 1"),
+        (
+            lambda: pdp.GaussianGroup(size=3, correlation=(0.4, 0.1), bounds=(0, 1)),
+            r"^a range of correlations must begin at its lower end, got \(0\.4, 0\.1\): write",
+        ),
+        (
+            lambda: pdp.GaussianGroup(size=1, correlation=(0.2, 1.5), bounds=(0, 1)),
+            r"^the correlation in a group of 1 must lie below 1, got \(0\.2, 1\.5\)\.$",
+        ),
         (lambda: pdp.GaussianGroup(size=0, correlation=0.1, bounds=(0, 1)), "size"),
         (lambda: pdp.GaussianGroup(size=2, correlation="x", bounds=(0, 1)), "correlation"),
         (lambda: pdp.GaussianGroup(size=2, correlation=float("nan"), bounds=(0, 1)), "finite"),
@@ -324,6 +331,7 @@ def test_a_million_households_cost_what_the_largest_costs():
         (lambda: pdp.GaussianGroup(size=2, correlation=0.1, bounds=(0, 1), variance=0), "variance"),
         (lambda: pdp.GaussianSeries(length=3, correlation=1.0, bounds=(0, 1)), "between -1 and 1"),
         (lambda: pdp.GaussianSeries(length=2.5, correlation=0.1, bounds=(0, 1)), "length"),
+        (lambda: pdp.GaussianSeries(length=3, correlation=(0.1, 0.4), bounds=(0, 1)), "one corre"),
     ],
 )
 def test_bad_input_is_refused(make, message):
