@@ -570,6 +570,14 @@ class Engine(abc.ABC):
         del problem
         return None
 
+    def bounds_at_once(self, scale: float, *, beyond: int) -> FloatArray | None:
+        """Bound what is learned about each tuple without searches; None where they are better.
+
+        They are better up to `beyond` tuples if they are exact, and where nothing else is known.
+        """
+        del scale, beyond
+        return None
+
 
 @functools.cache
 def _loaded(named: str) -> object:
@@ -619,14 +627,7 @@ def worst(
         if engine.charges_rounding:
             cost = spent = 0.0
         threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost - spent)
-        found = engine.bracket(
-            scale,
-            incumbent=threshold,
-            enough=enough,
-            deadline=deadline,
-            rounding=off,
-            upper_only=upper_only,
-        )
+        found = engine.search(scale, Limits(threshold, enough, deadline, off, upper_only))
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
         found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)

@@ -165,6 +165,10 @@ class Gaussian(GaussianTuples):
         spread = np.sqrt(np.diagonal(self.covariance))
         return np.asarray(self.covariance / np.outer(spread, spread))
 
+    def normal_marginals(self) -> tuple[FloatArray, FloatArray]:
+        """Return the means and the standard deviations."""
+        return self.mean, np.sqrt(np.diagonal(self.covariance))
+
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
     ) -> FloatArray:
