@@ -103,8 +103,6 @@ MOMENT_NUMBERS = 2**21
 """Numbers in all arrays of such a sum."""
 MOMENT_TOGETHER = 2**16
 """Numbers in an array about several fronts of such a sum, worked out together."""
-MOMENT_TOGETHER = 2**16
-"""Numbers in an array about several fronts of such a sum, worked out together."""
 MOMENT_EVENTS = 64
 """Values that one adversary may know, each of which takes such a sum."""
 MOMENT_REGIONS = (40, 24, 12)
