@@ -45,9 +45,7 @@ def distance(covariance: FloatArray, precision: FloatArray) -> float:
     radius = np.inf
     for _ in range(6):
         image = bounded @ vector
-        before, radius = radius, min(radius, float((image / vector).max()))
-        if radius > 0.9 * before:  # a tenth of this is a trace of τ
-            break
+        radius = min(radius, float((image / vector).max()))
         vector = image / max(float(image.max()), _TINY) + 1e-3
     radius *= 1 + 4 * len(bounded) * UNIT_ROUNDOFF
     return radius / (1 - radius) if radius < 0.5 else np.inf
