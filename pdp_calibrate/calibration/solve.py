@@ -153,7 +153,8 @@ def certified_scale(
             "the scale is outside the range of floating-point numbers. Measure the values in"
             " another unit, or choose another epsilon."
         )
-    if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].upper <= epsilon:
+    few = low <= high * _NEGLIGIBLE
+    if few and worst(problems, low, deadline=deadline, upper_only=True)[0].upper <= epsilon:
         if problems[0].measure.noise == "gaussian":
             raise CalibrationError(
                 "against these adversaries no noise is needed: what they do not know already hides"
@@ -206,19 +207,24 @@ class _Curve:
 
     def __init__(self, problem: Problem, rounding: float) -> None:
         self._problem, self._rounding = problem, rounding
-        self._found: dict[float, Bracket] = {}
+        self._found: dict[tuple[float, bool], Bracket] = {}
 
-    def bracket(self, scale: float) -> Bracket:
+    def bracket(self, scale: float, *, upper_only: bool = False) -> Bracket:
         """Return the bracket at a scale, however long that takes."""
-        if scale not in self._found:
-            problems, deadline = [self._problem], math.inf
-            found, _ = worst(problems, scale, rounding=self._rounding, deadline=deadline)
-            self._found[scale] = found
-        return self._found[scale]
+        asked = scale, upper_only and self._problem.engine.searches_below
+        if asked not in self._found:
+            self._found[asked], _ = worst(
+                [self._problem],
+                scale,
+                rounding=self._rounding,
+                deadline=math.inf,
+                upper_only=upper_only,
+            )
+        return self._found[asked]
 
     def __call__(self, scale: float) -> float:
         """Return the upper end at a scale."""
-        return self.bracket(scale).upper
+        return self.bracket(scale, upper_only=True).upper
 
 
 class _Case(NamedTuple):
@@ -292,6 +298,7 @@ class _Ascent:
             incumbent=self._epsilon,
             enough=enough,
             deadline=self._deadline,
+            upper_only=True,
         )
         return found, next(part for part in parts if part.problem is problem)
 

@@ -18,6 +18,7 @@ LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
 
 
 _MANY_POINTS = 4096  # from here on the L1 diameter is found by trying all patterns of signs
+_FEW_NUMBERS = 16  # up to which lists are quicker than arrays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +201,7 @@ class Contributions:
     @functools.cached_property
     def _ends(self) -> list[tuple[float, float]]:
         """The smallest and the largest number that each tuple adds, in any coordinate."""
-        ends = {id(array): (float(array.min()), float(array.max())) for array in self.different}
+        ends = {id(array): _ends_of(array) for array in self.different}
         return [ends[id(array)] for array in self.values]
 
     def select(self, positions: Sequence[int]) -> Contributions:
@@ -255,6 +256,14 @@ class Contributions:
             except OverflowError:
                 return math.inf
         return diameter(self.table.reshape(-1, self.table.shape[-1]))
+
+
+def _ends_of(array: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest number."""
+    if array.size > _FEW_NUMBERS:
+        return float(array.min()), float(array.max())
+    numbers = array.ravel().tolist()
+    return min(numbers), max(numbers)
 
 
 def as_column(array: FloatArray) -> FloatArray:

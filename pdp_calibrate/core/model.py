@@ -86,6 +86,9 @@ class Model(abc.ABC):
     """The bounds of this family on several releases, named as engines are; None if it has none."""
     dependence: ClassVar[str] = ""
     """The kind of dependence that the family allows, in one line; see `in_words`."""
+    at_group_privacy: ClassVar[str | None] = None
+    """What is said where it needs the noise of group privacy: why, and what helps; None if nothing.
+    """
     json_fields: ClassVar[Mapping[str, Schema]] = {}
     """The JSON Schema of the fields in `defined_by`; a field without one may have any form."""
     exact_knowledge_is_worst: ClassVar[bool] = False
@@ -230,6 +233,17 @@ class Model(abc.ABC):
 
     def pearson_matrix(self) -> FloatArray | None:
         """Return the correlations of all pairs of tuples; None where they do not exist."""
+        return None
+
+    def coupled_pairs(self) -> Mapping[tuple[int, int], float] | None:
+        """Return how strongly pairs k < m depend on each other given the rest; None if no network.
+
+        Pairs that are left out, and those of strength 0, are not joined where it is drawn.
+        """
+        return None
+
+    def normal_marginals(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return means and standard deviations of normal tuples; None where they are not stated."""
         return None
 
     def beginning(self, _number: int) -> Model:

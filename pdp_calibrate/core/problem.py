@@ -510,6 +510,8 @@ class Limits:
     rounding: float = 0.0
     """How far the answers under two secrets may be off, both together, for an engine that charges
     it itself."""
+    upper_only: bool = False
+    """Whether only the upper end is asked for: see `Engine.searches_below`."""
 
     def above(self, leakage: float) -> Limits:
         """Return these limits with a larger incumbent, once somebody leaks this much."""
@@ -535,6 +537,9 @@ class Engine(abc.ABC):
     Calibration then looks for a worse adversary among the neighbours of the one found, who know one
     tuple more or fewer, before it searches everyone again.
     """
+    searches_below: ClassVar[bool] = False
+    """Whether its lower end takes work of its own, left out where only the upper one is asked for.
+    """
 
     @abc.abstractmethod
     def __init__(self, problem: Problem) -> None:
@@ -552,9 +557,10 @@ class Engine(abc.ABC):
         enough: float = math.inf,
         deadline: float = math.inf,
         rounding: float = 0.0,
+        upper_only: bool = False,
     ) -> Bracket:
         """Find the worst adversary at one scale; see `Limits` for the rest."""
-        return self.search(scale, Limits(incumbent, enough, deadline, rounding))
+        return self.search(scale, Limits(incumbent, enough, deadline, rounding, upper_only))
 
     def against(self, problem: Problem) -> Engine | None:
         """Return an engine for the same model and answers against the adversaries of `problem`.
@@ -562,6 +568,14 @@ class Engine(abc.ABC):
         It reuses what this one has prepared; None where nothing can be reused.
         """
         del problem
+        return None
+
+    def bounds_at_once(self, scale: float, *, beyond: int) -> FloatArray | None:
+        """Bound what is learned about each tuple without searches; None where they are better.
+
+        They are better up to `beyond` tuples if they are exact, and where nothing else is known.
+        """
+        del scale, beyond
         return None
 
 
@@ -596,12 +610,14 @@ def worst(
     incumbent: float = 0.0,
     enough: float = math.inf,
     deadline: float,
+    upper_only: bool = False,
 ) -> tuple[Bracket, Problem]:
     """Search all problems, each with the worst found so far as its incumbent.
 
     Both ends are about exact contributions: what rounding them to floats may change is charged. If
     the answer before noise may be off by `rounding`, the upper end covers that too. Searches that
-    can stop early do so once somebody is found to leak more than `enough`.
+    can stop early do so once somebody is found to leak more than `enough`. With `upper_only` the
+    lower end may be lower than could be found.
     """
     best: tuple[Bracket, Problem] | None = None
     for problem in problems:
@@ -611,9 +627,7 @@ def worst(
         if engine.charges_rounding:
             cost = spent = 0.0
         threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost - spent)
-        found = engine.bracket(
-            scale, incumbent=threshold, enough=enough, deadline=deadline, rounding=off
-        )
+        found = engine.search(scale, Limits(threshold, enough, deadline, off, upper_only))
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
         found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)

@@ -179,6 +179,8 @@ LARGE_SET = 1024
 """Cells from which sorted mixtures are faster than the tree for one set per target."""
 CLIMBED_TUPLES = 20
 """Tuples up to which the neighbours of an adversary are few beside all adversaries."""
+UNCLIMBED_CELLS = 2**14
+"""Cells up to which everyone is searched as quickly as the neighbours of one adversary."""
 KERNEL_NUMBERS = 2**24
 """Numbers in the kernel matrix."""
 COUNTED_SETS = 2**13

@@ -135,7 +135,9 @@ def private_groups(
     _, values = numbers_of(frame, [value])
     units = units_of(frame, by=by)
     sizes = units.sizes
-    refuse_larger(Counter(sizes.tolist()), largest)
+    numbers = np.bincount(sizes).tolist()
+    alike = Counter({size: number for size, number in enumerate(numbers) if number})
+    refuse_larger(alike, largest)
     if confidence is not None:
         refuse_outside(values, [bounds], [value])
     # The square of a group's sum must fit as well: at most (m·R)² with m ≤ N members.
@@ -145,8 +147,7 @@ def private_groups(
         epsilon=epsilon,
     )
     whole = whole_steps(values[units.order], [bounds], steps)[:, 0]
-    begins = np.flatnonzero(units.places == 0)
-    sums, squares = np.add.reduceat(whole, begins), np.add.reduceat(whole * whole, begins)
+    sums, squares = (np.add.reduceat(one, units.begins) for one in (whole, whole * whole))
     between = sums * sums // sizes
     noisy = noisy_sums(
         [int(sums.sum()) * steps, int(between.sum()), int((squares - between).sum())],
@@ -156,7 +157,7 @@ def private_groups(
     unit, moved = float(steps) ** 2, 0.5 / steps
     total, groups, members = (noisy.values / unit).tolist()
     return PrivateGroups(
-        sizes=Counter(sizes.tolist()),
+        sizes=alike,
         total=total,
         between=groups,
         within=members,
@@ -239,7 +240,7 @@ def private_transitions(
     follows = followed(series, longest)
     pairs = np.zeros((number, number), dtype=np.int64)
     np.add.at(pairs, (ordered[:-1][follows], ordered[1:][follows]), 1)
-    starts = np.bincount(ordered[series.places == 0], minlength=number) if with_starts else None
+    starts = np.bincount(ordered[series.begins], minlength=number) if with_starts else None
     counts = pairs.ravel() if starts is None else np.concatenate([pairs.ravel(), starts])
     sensitivity = 2 * (longest - 1) + (0 if starts is None else 2)
     noisy = noisy_sums(counts, sensitivity=sensitivity, epsilon=epsilon).values

@@ -20,6 +20,7 @@ The columns behind private sums are read into memory; only noisy sums leave this
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -91,8 +92,10 @@ def whole_steps(values: FloatArray, bounds: Sequence[tuple[float, float]], steps
     """Clip each column to its range, map it to [−1, 1] and round to multiples of 1/steps."""
     lows, highs = np.array(bounds, dtype=np.float64).T
     middle, half = lows / 2 + highs / 2, highs / 2 - lows / 2
-    unit = np.clip((values - middle) / half, -1.0, 1.0)
-    return np.asarray(np.rint(unit * steps), dtype=np.int64)
+    unit = (values - middle) / half
+    np.clip(unit, -1.0, 1.0, out=unit)
+    unit *= steps
+    return np.asarray(np.rint(unit, out=unit), dtype=np.int64)
 
 
 def refuse_outside(
@@ -130,16 +133,20 @@ class Units:
     order: IntArray
     """The position of each of these rows in the frame."""
 
-    @property
+    @functools.cached_property
     def sizes(self) -> IntArray:
         """How many rows each unit has."""
         return np.bincount(self.numbers)
 
     @property
+    def begins(self) -> IntArray:
+        """The first row of each unit, in this order."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
     def places(self) -> IntArray:
         """The position of each row in its unit, from 0."""
-        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
-        return np.asarray(np.arange(len(self.numbers)) - starts[self.numbers])
+        return np.asarray(np.arange(len(self.numbers)) - self.begins[self.numbers])
 
 
 def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFrame[Any]:

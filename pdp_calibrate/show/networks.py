@@ -12,10 +12,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.network.couplings import Couplings
-from pdp_calibrate.families.network.network import Network
-from pdp_calibrate.families.network.search import Preparation, budget_bounds
 from pdp_calibrate.show.views import drawable
 from pdp_calibrate.show.words import entry
 
@@ -51,17 +48,18 @@ def network(calibration: AnyCalibration) -> NetworkMap | None:
     """
     calibration = drawable(calibration)
     model = calibration.model
-    if not isinstance(model, Network | GaussianNetwork) or calibration.noise != "laplace":
+    if calibration.noise != "laplace" or not 3 <= len(model.names) <= _MOST_DRAWN:
         return None
-    if not 3 <= len(model.names) <= _MOST_DRAWN:
+    strengths = model.coupled_pairs()
+    if strengths is None:
         return None
     contributions = lower(calibration.query, model)
     if contributions.table is not None:
         return None
     (problem,) = split(model, contributions, calibration.adversaries)
-    bounds = _bounds(problem, model, calibration.scale)
+    bounds = _bounds(problem, calibration.scale)
     witness = calibration.leakage.witness
-    graph = model.couplings if isinstance(model, Network) else _partial_correlations(model)
+    graph = Couplings(len(model.names), strengths)
     pairs = sorted(graph.strengths.items())
     return NetworkMap(
         names=tuple(map(entry, model.names)),
@@ -73,34 +71,17 @@ def network(calibration: AnyCalibration) -> NetworkMap | None:
     )
 
 
-def _partial_correlations(model: GaussianNetwork) -> Couplings:
-    """Return the sizes of the correlations of all pairs given everyone else."""
-    entries = model.precision.tocoo()
-    own = np.sqrt(model.precision.diagonal())
-    return Couplings(
-        len(model.names),
-        {
-            (int(k), int(m)): abs(float(value)) / float(own[k] * own[m])
-            for k, m, value in zip(entries.row, entries.col, entries.data, strict=True)
-            if k < m
-        },
-    )
-
-
-def _bounds(problem: Problem, model: Network | GaussianNetwork, scale: float) -> FloatArray:
+def _bounds(problem: Problem, scale: float) -> FloatArray:
     """Bound what could be learned about each tuple; 0 about those whom nobody attacks."""
     knowledge = problem.knowledge
-    bounds = np.zeros(len(model.names))
-    if isinstance(model, GaussianNetwork) or (
-        model.fits_a_table and len(model.names) <= _MOST_SEARCHED
-    ):
-        for target in knowledge.targets:
-            about = problem.against(dataclasses.replace(knowledge, targets=(target,)))
-            bounds[target] = about.engine.bracket(scale).upper
-        return bounds
-    budgets = problem.contributions.tuple_ranges() / scale
-    found = budget_bounds(Preparation(problem, model), problem, budgets)
-    bounds[list(knowledge.targets)] = found[list(knowledge.targets)]
+    bounds = np.zeros(len(problem.names))
+    found = problem.engine.bounds_at_once(scale, beyond=_MOST_SEARCHED)
+    for target in knowledge.targets:
+        if found is not None:
+            bounds[target] = found[target]
+            continue
+        about = problem.against(dataclasses.replace(knowledge, targets=(target,)))
+        bounds[target] = about.engine.bracket(scale, upper_only=True).upper
     return bounds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import cast
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Output, Witness
@@ -13,9 +14,6 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.families.gaussian.model import Gaussian
-from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
-from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.show.numbers import ordinary, width
 
 _MOST_LISTED = 6
@@ -399,13 +397,11 @@ def learning(calibration: AnyCalibration) -> str:
             " other data, independent of those that the model was learned from, the total for them"
             f" is {calibration.epsilon:.4g}."
         )
-    if isinstance(calibration.model, SampledTable):
+    advice = calibration.model.at_group_privacy
+    if advice is not None:
         ratio = ratio_to_ours(calibration, "group")
         if ratio is not None and ratio <= 1 + 1e-6:
-            found.append(
-                "There are too few rows to rule anything out: this is the noise of group privacy,"
-                " which needs no model. More rows, fewer values or a lower confidence help."
-            )
+            found.append(advice)
     return " ".join(found)
 
 
@@ -488,14 +484,14 @@ def is_clamped(calibration: AnyCalibration) -> bool:
 
 def clamping_bias(calibration: AnyCalibration) -> float | None:
     """Return E[clamped answer − answer] under a Gaussian model; None where it is not known."""
-    model, weights = _gaussian(calibration.model), calibration.contributions[0].weights
-    if model is None or weights is None or len(calibration.queries) > 1:
+    moments = calibration.model.normal_marginals()
+    weights = calibration.contributions[0].weights
+    if moments is None or weights is None or len(calibration.queries) > 1:
         return None
-    bias = 0.0
-    for place, weight in enumerate(weights):
-        spread = math.sqrt(model.covariance[place, place])
-        low, high = model.bounds[place]
-        mean = float(model.mean[place])
+    bias, ranges = 0.0, cast("Sequence[tuple[float, float]]", calibration.model.domains)
+    for weight, mean, spread, (low, high) in zip(
+        weights, *(moment.tolist() for moment in moments), ranges, strict=True
+    ):
         shift = _mean_excess((low - mean) / spread) - _mean_excess((mean - high) / spread)
         bias += float(weight[0]) * spread * shift
     return bias * calibration.rows
@@ -505,9 +501,3 @@ def _mean_excess(threshold: float) -> float:
     """E[max(threshold − z, 0)] of a standard normal z."""
     density = math.exp(-threshold * threshold / 2) / math.sqrt(2 * math.pi)
     return threshold * math.erfc(-threshold / math.sqrt(2)) / 2 + density
-
-
-def _gaussian(model: Model) -> Gaussian | None:
-    if isinstance(model, LoewnerBall | SampledGaussian):
-        return model.center
-    return model if isinstance(model, Gaussian) else None

@@ -170,10 +170,12 @@ def answer() -> None:
         sample_model(24, 0),
         pdp.MarkovChain(transition=SYMMETRIC, length=100),
         pdp.BinaryGroup(count_probabilities=np.random.default_rng(0).dirichlet(np.ones(31))),
+        table_of(np.random.default_rng(0).dirichlet(np.ones(2**10)).reshape((2,) * 10)),
     ):
         begun = time.process_time()
         while time.process_time() - begun < WARMING:
             pdp.calibrate(model, pdp.Sum())
+            pdp.leakage(model, pdp.Sum(), scale=3.0)
     for line in sys.stdin:
         print(timed(known[line.strip()]), flush=True)
 

@@ -13,6 +13,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.model import Model, default_names
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.show.correlations import correlations
+from pdp_calibrate.show.networks import network
 
 
 class EveryoneTheSameEngine(Engine):
@@ -39,6 +40,7 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
     engine = EveryoneTheSameEngine
     defined_by = ("size",)
     dependence = "one coin, which all entries show"
+    at_group_privacy = "All entries are one coin, and no model can help."
 
     def __init__(self, *, size: int) -> None:
         self.names, self.provenance, self.size = default_names(size), "assumed", size
@@ -50,6 +52,9 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
     def pearson_matrix(self) -> FloatArray:
         return np.ones((self.size, self.size))
 
+    def coupled_pairs(self) -> dict[tuple[int, int], float]:
+        return {(place, place + 1): math.inf for place in range(self.size - 1)}
+
     def draws(self, number, *, given, target, rng) -> FloatArray:
         del rng
         return np.tile(float(given[target]), (number, self.size))
@@ -59,6 +64,10 @@ def test_a_new_family_is_explained_drawn_audited_and_in_the_schema(monkeypatch, 
     same = _EveryoneTheSame(size=3)
     cal = pdp.calibrate(same, pdp.Sum())
     assert "one coin, which all entries show" in pdp.explain(cal)
+    assert "one coin, and no model can help" in pdp.explain(cal)
+    drawn = network(cal)
+    assert drawn.couplings == ((0, 1, None), (1, 2, None))
+    assert drawn.bounds == pytest.approx([1.0] * 3)
     pdp.report(cal, tmp_path / "report.html")
     assert "one coin" in (tmp_path / "report.html").read_text("utf-8")
     assert np.all(np.array(correlations(same).matrix) == 1.0)

@@ -215,8 +215,11 @@ class BinaryGroupSearch(GroupSearch):
         self.log_weights = without_members(log_law - ways, len(self.members_out))
         self._weights: dict[int, _Terms] = {}
         self._ways: dict[int, _Terms] = {}
-        finite = self.log_weights[np.isfinite(self.log_weights)]
-        self.largest_log = float(np.abs(finite).max(initial=0.0) + ways[self.size // 2])
+        sizes = np.abs(self.log_weights)
+        largest = float(sizes.max())
+        if largest == math.inf:
+            largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+        self.largest_log = largest + float(ways[self.size // 2])
 
     def _terms(self, case: Case) -> tuple[_Terms, _Terms]:
         """Return weights and ways of a case; neither depends on the scale."""

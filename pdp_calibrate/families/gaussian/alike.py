@@ -237,9 +237,9 @@ class GaussianGroup(_Homogeneous):
         low, high = checked_range(correlation)
         least = -1 / (members - 1) if members > 1 else -math.inf
         if not least < low <= high < 1:
+            where = f"above {least:.4g} and below 1" if members > 1 else "below 1"
             raise ModelError(
-                f"the correlation of {members} members must lie above {least:.4g} and below 1,"
-                f" got {(low, high)}."
+                f"the correlation in a group of {members} must lie {where}, got {(low, high)}."
             )
         self._settle_alike((low, high), bounds, variance, names, members, provenance)
 
@@ -299,7 +299,9 @@ class GaussianSeries(_Homogeneous):
         provenance: str = "assumed",
     ) -> None:
         points = 1 if length is None else checked_size(length, "length")
-        phi, _ = checked_range(correlation)
+        phi, high = checked_range(correlation)
+        if phi != high:
+            raise ModelError(f"a series has one correlation, not a range, got {(phi, high)}.")
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
         endless = {} if length is not None else FOR_EVER | _NOISE_FOR_EVER
@@ -356,4 +358,9 @@ def checked_range(correlation: float | tuple[float, float]) -> tuple[float, floa
         raise ModelError("correlation must be a number, or a range (lo, hi).") from error
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ModelError("correlation must be finite.")
+    if low > high:
+        raise ModelError(
+            f"a range of correlations must begin at its lower end, got {(low, high)}:"
+            f" write {(high, low)}."
+        )
     return low, high

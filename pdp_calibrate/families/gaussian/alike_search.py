@@ -39,6 +39,8 @@ from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.clamped_tails import group_tail, series_tail
 from pdp_calibrate.families.gaussian.units import Units
 
+_FEW_STEPS = 64  # of a recursion, up to which Python is faster than a call of LAPACK
+
 
 @dataclass(frozen=True, kw_only=True)
 class Slope:
@@ -206,27 +208,31 @@ def _side_sums(
     after = weights[target + 1 :]
     fading = int(np.ceil(-45 / np.log(abs(phi)))) if phi else 1
     reach = max(min(len(after), fading), longest)
-    terms = after[:reach] * phi ** np.arange(1, reach + 1)
-    partial, sizes = np.cumsum(terms), np.cumsum(np.abs(terms))
-    everyone, size = (partial[-1], sizes[-1]) if reach else (0.0, 0.0)
-    added = np.stack([partial, sizes, np.ones(reach)])[:, : max(reach - 1, 0)]
-    grown = _filtered(added, phi**2)
-    between, between_sizes, shares = np.pad(grown, ((0, 0), (1, 0)))[:, :reach]
-    shares = phi ** (2 * np.arange(reach)) + shares  # u starts at 1
+    if not reach:
+        return np.zeros(1), np.zeros(1)
+    powers = phi ** np.arange(reach + 1)
+    terms = after[:reach] * powers[1:]
+    added = np.ones((3, reach))  # what n, the sizes of its terms and u grow by
+    terms.cumsum(out=added[0])
+    np.abs(terms).cumsum(out=added[1])
+    grown = np.zeros((3, reach))
+    grown[:, 1:] = _filtered(added[:, :-1], phi**2)
+    shares = powers[:-1] ** 2 + grown[2]  # u starts at 1
     # A sum of n terms errs by up to n roundings of its size; both recursions add three per step.
     unit = 8 * UNIT_ROUNDOFF * (reach + 8)
     largest = np.abs(weights).max(initial=0.0) / (1 - abs(phi))
     truncated = 4 * largest * abs(phi) ** reach if reach < len(after) else 0.0
-    return (
-        np.concatenate([[everyone], between / shares]),
-        np.concatenate([[unit * size + truncated], unit * between_sizes / shares]),
-    )
+    sums, errors = np.empty(reach + 1), np.empty(reach + 1)
+    sums[0], errors[0] = added[0, -1], unit * added[1, -1] + truncated
+    sums[1:], errors[1:] = grown[0] / shares, unit * grown[1] / shares
+    return sums, errors
 
 
 def _filtered(added: FloatArray, factor: float) -> FloatArray:
     """Return y with y_{b+1} = factor·y_b + x_{b+1}, starting from 0, along each row of x."""
-    if not added.shape[1]:
-        return added
+    if added.shape[1] <= _FEW_STEPS:
+        rows = [itertools.accumulate(row, lambda y, x: factor * y + x) for row in added.tolist()]
+        return np.array([list(row) for row in rows])
     bands = np.ones((2, added.shape[1]))
     bands[1] = -factor
     return np.asarray(solve_banded((1, 0), bands, added.T).T)
@@ -273,6 +279,8 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
 class AlikeEngine(Engine):
     """Searches groups and series, once for all scales; fast at any size."""
 
+    searches_below = True
+
     def __init__(self, problem: Problem) -> None:
         contributions = problem.contributions
         if contributions.weights is None:
@@ -308,7 +316,7 @@ class AlikeEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Return the worst adversary at one scale; see `core.problem.Engine`."""
         found = self._units.at(scale, self._unit)
-        if self._tail is None or found.upper <= limits.incumbent:
+        if self._tail is None or limits.upper_only or found.upper <= limits.incumbent:
             return found
         slope, weights, attacked = self._tail
         low, high = self._model.bounds

@@ -13,6 +13,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.families.gaussian.instance import (
     Instance,
+    arranged,
     checked_tau,
     precision_of,
     rescaled,
@@ -107,7 +108,7 @@ def instance_of(
         return None
     center = center_of(problem.model)
     covariance, coordinates, factors = rescaled(
-        center.covariance[np.ix_(block, block)], weights[:, block], center.widths[block]
+        arranged(center.covariance, block), weights[:, block], center.widths[block]
     )
     number = functions or 2 ** (len(weights) - 1)
     return Instance(

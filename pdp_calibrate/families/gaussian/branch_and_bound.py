@@ -413,11 +413,13 @@ def climb(
         # The climbs that still go on: moments of target and answer given the known tuples.
         rows, target, number = np.arange(len(climbing)), targets[climbing], known[climbing]
         enters = outside[climbing]
-        pivots = np.diagonal(tableaus, axis1=1, axis2=2)[:, :size]
+        pivots = tableaus.diagonal(axis1=1, axis2=2)[:, :size]
         mine, answer = tableaus[rows, target], tableaus[:, size]
         variance, cross, spread = mine[rows, target], mine[:, size], answer[:, size]
         inside = (fewest <= number) & (number <= most)
-        here = _value_of(variance, cross, spread, multipliers[number])
+        here = _value_of(variance, cross)
+        if not instance.is_certain:
+            here += _share_of(variance, cross, spread, multipliers[number])
         values[climbing] = np.where(inside, here, values[climbing])
         # The value after each flip that is allowed.
         allowed = np.where(enters, (number < most)[:, np.newaxis], (number > fewest)[:, np.newaxis])
@@ -425,15 +427,15 @@ def climb(
         allowed[rows, target] = False
         divisors = np.where(allowed, pivots, 1.0)
         part = mine[:, :size] / divisors
-        larger = multipliers[np.minimum(number + 1, size - 1), np.newaxis]
-        smaller = multipliers[np.maximum(number - 1, 0), np.newaxis]
-        reached = _value_of(
-            variance[:, np.newaxis] - part * mine[:, :size],
-            cross[:, np.newaxis] - part * answer[:, :size],
-            spread[:, np.newaxis] - answer[:, :size] ** 2 / divisors,
-            np.where(enters, larger, smaller),
-        )
-        reached = np.where(allowed, reached, -1.0)
+        variances = variance[:, np.newaxis] - part * mine[:, :size]
+        crosses = cross[:, np.newaxis] - part * answer[:, :size]
+        reached = _value_of(variances, crosses)
+        if not instance.is_certain:
+            larger = multipliers[np.minimum(number + 1, size - 1), np.newaxis]
+            smaller = multipliers[np.maximum(number - 1, 0), np.newaxis]
+            spreads = spread[:, np.newaxis] - answer[:, :size] ** 2 / divisors
+            reached += _share_of(variances, crosses, spreads, np.where(enters, larger, smaller))
+        reached[~allowed] = -1.0
         if step == 0:
             admitted = np.where(everyone, number - fewest, most - number)[:, np.newaxis]
             places = np.argsort(np.argsort(-reached, axis=1), axis=1)
@@ -480,24 +482,31 @@ def swept_together(tableaus: FloatArray, chosen: npt.NDArray[np.bool_]) -> Float
     The same as one `swept` after the other, with a block in place of a pivot. The block is
     definite: covariances too close to singular for that in floating point are refused.
     """
-    chosen = np.column_stack([chosen, np.zeros(len(chosen), dtype=np.bool_)])
-    rows, columns = chosen[:, :, np.newaxis], chosen[:, np.newaxis]
-    both = rows & columns
-    blocks = np.where(both, tableaus, np.eye(tableaus.shape[-1]))
-    inverses = np.where(both, np.linalg.inv(blocks), 0.0)
-    scaled = inverses @ tableaus
-    found = tableaus - tableaus @ scaled
-    enter = np.diagonal(inverses, axis1=1, axis2=2).sum(axis=1) > 0
-    lines = np.where(enter[:, np.newaxis, np.newaxis], scaled, -scaled)
-    found = np.where(rows, lines, np.where(columns, np.swapaxes(lines, 1, 2), found))
-    return np.asarray(np.where(both, -inverses, found))
+    found = tableaus.copy()
+    for tableau, flipped in zip(found, chosen, strict=True):
+        places = np.flatnonzero(flipped)
+        if not len(places):
+            continue
+        rows = tableau[places]  # and, since a tableau is symmetric, its columns
+        inverse = np.linalg.inv(rows[:, places])
+        scaled = inverse @ rows
+        tableau -= rows.T @ scaled
+        lines = scaled if inverse.trace() > 0 else -scaled
+        lines[:, places] = -inverse
+        tableau[places] = lines
+        tableau[:, places] = lines.T
+    return found
 
 
-def _value_of(
+def _value_of(variance: FloatArray, cross: FloatArray) -> FloatArray:
+    """Return leakages of known sets in units of the target's factor; 0 without a variance."""
+    return np.divide(np.abs(cross), variance, out=np.zeros_like(cross), where=variance > 0)
+
+
+def _share_of(
     variance: FloatArray, cross: FloatArray, spread: FloatArray, multiplier: FloatArray
 ) -> FloatArray:
-    """Return leakages of known sets in units of the target's factor."""
-    positive = np.where(variance > 0, variance, 1.0)
+    """Return what an uncertain covariance adds to these leakages."""
+    positive = np.where(variance > 0, variance, np.inf)
     left = np.maximum(spread - cross * cross / positive, 0.0)
-    found = np.abs(cross) / positive + multiplier * np.sqrt(left / positive)
-    return np.where(variance > 0, found, 0.0)
+    return np.asarray(multiplier * np.sqrt(left / positive))

@@ -24,7 +24,7 @@ from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, branch_and_bound_clamped
-from pdp_calibrate.families.gaussian.instance import Instance
+from pdp_calibrate.families.gaussian.instance import Instance, arranged
 from pdp_calibrate.families.gaussian.regression import Regression, found_from
 
 
@@ -48,7 +48,7 @@ def coupled(
     weights, factors = np.abs(instance.coordinates[0]), instance.factors
     own = float(weights[target])
     order = [*known, target, *unknown]
-    lower = np.linalg.cholesky(instance.covariance[np.ix_(order, order)])
+    lower = np.linalg.cholesky(arranged(instance.covariance, order))
     place = len(known)
     slopes = np.abs(lower[place + 1 :, place]) / lower[place, place]
     ratios = np.linalg.norm(lower[place + 1 :, place + 1 :], axis=1) / lower[place, place]

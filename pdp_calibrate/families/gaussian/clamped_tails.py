@@ -104,8 +104,8 @@ def series_tail(
     if len(nodes) > _MOST_NODES:
         return 0.0
     secrets = np.array([-0.5, 0.5])
-    steps = _kernel(nodes, nodes, phi, innovation) * areas
-    last = _kernel(secrets, nodes, phi, innovation) * areas
+    steps = _kernel(nodes, nodes, phi, innovation, areas)
+    last = _kernel(secrets, nodes, phi, innovation, areas)
     inside = np.clip(nodes, -0.5, 0.5)
     value = own
     for side in (left, right):
@@ -163,7 +163,15 @@ def _nodes(furthest: float, width: float) -> tuple[FloatArray, FloatArray]:
     return places.ravel(), (half[:, np.newaxis] * shares).ravel()
 
 
-def _kernel(here: FloatArray, there: FloatArray, phi: float, deviation: float) -> FloatArray:
-    """Return the density of the next value at each node, given this one."""
-    away = (there - phi * here[:, np.newaxis]) / deviation
-    return np.asarray(np.exp(-(away**2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+def _kernel(
+    here: FloatArray, there: FloatArray, phi: float, deviation: float, areas: FloatArray
+) -> FloatArray:
+    """Return the probability of the next value around each node, given this one."""
+    unit = deviation * math.sqrt(2)
+    found = there / unit - (phi / unit * here)[:, np.newaxis]
+    # In place: the matrix has up to some million numbers.
+    np.multiply(found, found, out=found)
+    np.negative(found, out=found)
+    np.exp(found, out=found)
+    found *= areas / (deviation * math.sqrt(2 * math.pi))
+    return found

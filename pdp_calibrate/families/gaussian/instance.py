@@ -20,11 +20,13 @@ the weights and the eigenvalue itself.
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
@@ -44,7 +46,7 @@ def distance(covariance: FloatArray, precision: FloatArray) -> float:
     for _ in range(6):
         image = bounded @ vector
         radius = min(radius, float((image / vector).max()))
-        vector = image / max(float(image.max()), np.finfo(np.float64).tiny) + 1e-3
+        vector = image / max(float(image.max()), _TINY) + 1e-3
     radius *= 1 + 4 * len(bounded) * UNIT_ROUNDOFF
     return radius / (1 - radius) if radius < 0.5 else np.inf
 
@@ -83,6 +85,9 @@ def _cut(matrix: FloatArray, powers: FloatArray, bits: int) -> tuple[FloatArray,
     units = powers * 2.0**-bits
     high = np.rint(matrix / units) * units
     return high, matrix - high
+
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 MAXIMAL_COORDINATES = 12  # 2^11 sign patterns
@@ -127,19 +132,26 @@ class Instance:
         """Number of tuples."""
         return len(self.covariance)
 
-    @property
+    @functools.cached_property
     def is_certain(self) -> bool:
         """Whether the covariance is one matrix, not a set."""
         return not self.multipliers.any()
 
+    @functools.cached_property
     def signs(self) -> FloatArray:
-        """Return the sign patterns of the coordinates, one row each, up to a common sign."""
+        """The sign patterns of the coordinates, one row each, up to a common sign."""
         tails = itertools.product((1.0, -1.0), repeat=len(self.coordinates) - 1)
         return np.array([(1.0, *tail) for tail in tails])
 
+    @functools.cached_property
     def functions(self) -> FloatArray:
-        """Return one row of weights per sign pattern: Σ_m |β_m| is the largest |β| among them."""
-        return np.asarray(self.signs() @ self.coordinates)
+        """One row of weights per sign pattern: Σ_m |β_m| is the largest |β| among them."""
+        return self.signs @ self.coordinates if len(self.coordinates) > 1 else self.coordinates
+
+
+def arranged(matrix: FloatArray, places: Sequence[int]) -> FloatArray:
+    """Return the rows and columns of these places, in their order."""
+    return matrix[places][:, places]
 
 
 def rescaled(
@@ -186,8 +198,7 @@ def merged(weights: FloatArray) -> FloatArray:
 
 def precision_of(instance: Instance) -> FloatArray:
     """Invert the covariance; `distance` bounds the error."""
-    factor = np.linalg.cholesky(instance.covariance)
-    inverse_factor = solve_triangular(factor, np.eye(instance.size), lower=True)
+    inverse_factor, _ = dtrtri(np.linalg.cholesky(instance.covariance), lower=1)
     inverse = inverse_factor.T @ inverse_factor
     return np.asarray(inverse / 2 + inverse.T / 2)
 
@@ -203,7 +214,7 @@ def tau_of(matrix: FloatArray, answers: int) -> float:
     """Bound the relative error of every Schur complement of a positive definite matrix."""
     size = len(matrix)
     deviations = np.sqrt(np.diagonal(matrix))
-    correlation = matrix / np.outer(deviations, deviations)
+    correlation = matrix / (deviations[:, np.newaxis] * deviations)
     smallest = float(np.linalg.eigvalsh(correlation)[0]) - 8 * size**1.5 * UNIT_ROUNDOFF
     if smallest <= 0:
         return float("inf")

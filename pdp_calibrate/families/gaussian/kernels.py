@@ -270,40 +270,36 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
 
 
 @_inner
-def _unknown_regressions(precision, target, chosen, count, factor, inverse, halfway, slopes, rests):
+def _unknown_regressions(work, target, chosen, count, inverse, slopes, rests):
     """Regress each decided-unknown tuple on all tuples outside U: slope of x_i, residual variance.
 
-    With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹.
+    With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹. `work` holds the
+    columns L_c of the Cholesky factor of Ω_UU, as `_schur_rows` left them: row c has L_rc at the
+    r-th chosen tuple, and at the target entry c of L⁻¹Ω_Ui.
     """
-    # The Cholesky factor of Ω_UU, and its inverse.
-    for r in range(count):
-        for c in range(r + 1):
-            here = precision[chosen[r], chosen[c]]
-            for k in range(c):
-                here -= factor[r, k] * factor[c, k]
-            factor[r, c] = np.sqrt(here) if r == c else here / factor[c, c]
-    for c in range(count):
-        for r in range(c, count):
-            here = 1.0 if r == c else 0.0
-            for k in range(c, r):
-                here -= factor[r, k] * inverse[k, c]
-            inverse[r, c] = here / factor[r, r]
-    # Two triangular solves, not a product with the inverse: their error is that of a nearby Ω.
-    for r in range(count):
-        here = -precision[chosen[r], target]
-        for k in range(r):
-            here -= factor[r, k] * halfway[k]
-        halfway[r] = here / factor[r, r]
+    # The second triangular solve, not a product with the inverse: the error of both is that of a
+    # nearby Ω.
     for r in range(count - 1, -1, -1):
-        here = halfway[r]
+        here = -work[r, target]
         for k in range(r + 1, count):
-            here -= factor[k, r] * slopes[chosen[k]]
-        slopes[chosen[r]] = here / factor[r, r]
-        # The diagonal of Ω_UU⁻¹: a sum of squares, in which nothing cancels.
-        rest = 0.0
-        for k in range(r, count):
-            rest += inverse[k, r] ** 2
-        rests[chosen[r]] = rest
+            here -= work[r, chosen[k]] * slopes[chosen[k]]
+        slopes[chosen[r]] = here / work[r, chosen[r]]
+        rests[chosen[r]] = 0.0
+    # The inverse of L, row by row; row by row the squares of its columns add up to the diagonal of
+    # Ω_UU⁻¹, and nothing cancels.
+    for r in range(count):
+        for c in range(r):
+            inverse[r, c] = 0.0
+        inverse[r, r] = 1.0
+        for k in range(r):
+            factor = work[k, chosen[r]]
+            for c in range(k + 1):
+                inverse[r, c] -= factor * inverse[k, c]
+        pivot = work[r, chosen[r]]
+        for c in range(r + 1):
+            here = inverse[r, c] / pivot
+            inverse[r, c] = here
+            rests[chosen[c]] += here * here
 
 
 @_inner
@@ -420,9 +416,7 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
         _schur_rows(covariance, weights, target, chosen, count, work, lines[0], lines[1], lines[2])
         count = _decided(state, target, UNKNOWN, chosen, 0)
         _schur_rows(precision, weights, target, chosen, count, work, lines[3], lines[4], lines[2])
-        _unknown_regressions(
-            precision, target, chosen, count, work, inverse, lines[2], lines[5], lines[6]
-        )
+        _unknown_regressions(work, target, chosen, count, inverse, lines[5], lines[6])
         variance, floor = lines[1, target], 1.0 / lines[4, target]
         multiplier = multipliers[later]
         # Four sums: the largest known set, its upper bound, the smallest, all known sets.
@@ -449,11 +443,8 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
             # All known sets below the node; no tuple can move by more than its range, which is the
             # cap.
             total = covariance[k, k]
-            reach = _widened(
-                _sphere_bound(
-                    variance, lines[0, k], lines[1, k], lowest, slope, rest, total, tau
-                ),
-                variance, lines[0, k], lines[1, k], lowest, total, tau,
+            reach = _linear_bound(
+                variance, lines[0, k], lines[1, k], lowest, slope, rest, total, tau,
                 widest[known, later],
             )  # fmt: skip
             term = weight * _smaller(cap, reach)

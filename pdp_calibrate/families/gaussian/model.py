@@ -153,10 +153,21 @@ class Gaussian(GaussianTuples):
             covariance=covariance, bounds=bounds, mean=mean, names=names, provenance=provenance
         )
 
+    def with_covariance(self, covariance: FloatArray, *, provenance: str) -> Gaussian:
+        """Return the same tuples with another covariance, which is checked."""
+        fields = {"mean": self.mean, "bounds": self.bounds, "names": self.names}
+        other = object.__new__(Gaussian)
+        other._settle(covariance=checked_covariance(covariance), provenance=provenance, **fields)
+        return other
+
     def pearson_matrix(self) -> FloatArray:
         """Return the correlations of all pairs."""
         spread = np.sqrt(np.diagonal(self.covariance))
         return np.asarray(self.covariance / np.outer(spread, spread))
+
+    def normal_marginals(self) -> tuple[FloatArray, FloatArray]:
+        """Return the means and the standard deviations."""
+        return self.mean, np.sqrt(np.diagonal(self.covariance))
 
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
@@ -195,17 +206,20 @@ def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:
     """Return a read-only, exactly symmetric, positive definite matrix, or raise."""
     matrix = frozen_array(covariance, "covariance")
     _check_square(matrix, "covariance")
-    variances = np.diagonal(matrix)
-    if np.any(variances <= 0):
+    variances = matrix.diagonal()
+    if not variances.min() > 0:
         raise ModelError(
             f"covariance must have positive variances, got {variances.min()} on its diagonal."
             " Leave out a tuple that does not vary."
         )
     deviations = np.sqrt(variances)
     correlation = matrix / deviations / deviations[:, np.newaxis]
-    if np.any(np.abs(correlation - correlation.T) > _ASYMMETRY):
-        raise ModelError("covariance must be symmetric: entry (i, j) equal to entry (j, i).")
-    smallest = float(np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0])
+    if not (matrix == matrix.T).all():
+        if np.any(np.abs(correlation - correlation.T) > _ASYMMETRY):
+            raise ModelError("covariance must be symmetric: entry (i, j) equal to entry (j, i).")
+        matrix = read_only(matrix / 2 + matrix.T / 2)
+        correlation = correlation / 2 + correlation.T / 2
+    smallest = float(np.linalg.eigvalsh(correlation)[0])  # of its lower triangle
     if smallest <= 2 * len(matrix) ** 2 * UNIT_ROUNDOFF:
         raise ModelError(
             "covariance must be positive definite, but the smallest eigenvalue of its correlation"
@@ -213,7 +227,7 @@ def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:
             " matrix towards its diagonal, for example (1 - s)*C + s*diag(C) with s = 0.05, or"
             " leave out the redundant tuple."
         )
-    return read_only(matrix / 2 + matrix.T / 2)
+    return matrix
 
 
 def _check_square(matrix: FloatArray, what: str) -> None:

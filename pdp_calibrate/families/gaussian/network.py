@@ -83,6 +83,16 @@ class GaussianNetwork(GaussianTuples):
         matrix = _checked_precision(precision)
         self._settle_matrix(matrix.shape[0], bounds, mean, names, provenance, precision=matrix)
 
+    def coupled_pairs(self) -> Mapping[tuple[int, int], float]:
+        """Return the sizes of the correlations of all pairs given everyone else."""
+        entries = self.precision.tocoo()
+        own = np.sqrt(self.precision.diagonal())
+        return {
+            (int(k), int(m)): abs(float(value)) / float(own[k] * own[m])
+            for k, m, value in zip(entries.row, entries.col, entries.data, strict=True)
+            if k < m
+        }
+
     @classmethod
     def from_edges(
         cls,

@@ -251,7 +251,7 @@ class LinearNodes(SizedNodes):
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
         super().__init__(instance, precision, tau=tau)
-        self.functions = instance.functions()
+        self.functions = instance.functions
         self.products = self.functions @ instance.covariance
         self.totals = np.einsum("mj,mj->m", self.functions, self.products)
         self.total = float(self.totals.max())  # one scale of rounding errors for all functions

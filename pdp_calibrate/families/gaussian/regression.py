@@ -38,7 +38,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.gaussian.instance import Instance
+from pdp_calibrate.families.gaussian.instance import Instance, arranged
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 
@@ -63,18 +63,18 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
     """
     decided = {target, *known}
     unknown = [k for k in range(instance.size) if k not in decided]
-    functions = instance.functions()
+    functions = instance.functions
     factor = float(instance.factors[target])
     if not unknown:
         # With everyone else known, f moves by the target's weight whatever the covariance is.
         slopes, ratios, margin = functions[:, target], np.zeros(len(functions)), 0.0
     else:
         order = [*known, target, *unknown]
-        lower = np.linalg.cholesky(instance.covariance[np.ix_(order, order)])
+        lower = np.linalg.cholesky(arranged(instance.covariance, order))
         place = len(known)
         answers = functions[:, order[place:]] @ lower[place:, place:]
         slopes = answers[:, 0] / lower[place, place]
-        ratios = np.linalg.norm(answers[:, 1:], axis=1) / lower[place, place]
+        ratios = np.sqrt(np.sum(answers[:, 1:] ** 2, axis=1)) / lower[place, place]
         margin = 2 * tau
     multiplier = instance.multipliers[len(known)]
     values = np.abs(slopes) + multiplier * ratios
@@ -83,7 +83,7 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
     errors = margin * (1 + multiplier) * size + 16 * UNIT_ROUNDOFF * values.max()
     worst = int(values.argmax())
     coordinates = np.sign(slopes[worst]) or 1.0
-    signs = coordinates * instance.signs()[worst]
+    signs = coordinates * instance.signs[worst]
     return Regression(
         value=float(((values + errors) * factor).max()),
         lower=max(0.0, float(((values - errors) * factor).max()) * (1 - 32 * UNIT_ROUNDOFF)),
@@ -98,7 +98,7 @@ def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
     factored, so the error is that of one sum of n products.
     """
     covariance = instance.covariance
-    functions = instance.functions()
+    functions = instance.functions
     products = functions @ covariance
     sizes = np.abs(instance.coordinates).sum(axis=0) @ np.abs(covariance)
     variances = np.diagonal(covariance)
@@ -219,31 +219,27 @@ def _worst_member(
         return model
     center = center_of(model)
     slope = multipliers_of(model, functions=2 ** (len(weights) - 1))[len(known)]
-    covariance = center.covariance
-    order = [*known, target, *(k for k in range(len(covariance)) if k != target and k not in known)]
-    lower = np.linalg.cholesky(covariance[np.ix_(order, order)])
+    if slope == 0:
+        return center
+    decided = [*known, target]
+    order = decided + [k for k in range(len(center.names)) if k not in decided]
+    ordered = arranged(center.covariance, order)
+    lower = np.linalg.cholesky(ordered)
     place = len(known)
-    answers = lower.T @ (signs @ weights)[order]
-    spread = float(np.linalg.norm(answers[place + 1 :]))
-    if slope == 0 or spread == 0:
+    answers = (signs @ weights)[order] @ lower
+    spread = math.sqrt(answers[place + 1 :] @ answers[place + 1 :])
+    if spread == 0:
         return center
     tau = slope / math.hypot(1.0, slope)
     sign = math.copysign(math.sqrt((1 - tau) * (1 + tau)), answers[place])
     first = lower[:, place]
     second = lower[:, place + 1 :] @ (answers[place + 1 :] / spread)
-    cross = np.outer(first, second)
-    change = (
-        -tau * np.outer(first, first) + sign * (cross + cross.T) + tau * np.outer(second, second)
-    )
-    moved = np.empty_like(covariance)
-    moved[np.ix_(order, order)] = covariance[np.ix_(order, order)] + tau * change
+    # The change is symmetric: −τ·ee' + s·(ey' + ye') + τ·yy' as a product of two columns each.
+    sides = np.stack([sign * second - tau * first, sign * first + tau * second])
+    change = np.stack([first, second], axis=1) @ sides
+    back = np.argsort(order).tolist()
     try:
-        return Gaussian(
-            covariance=moved,
-            bounds=center.bounds,
-            mean=center.mean,
-            names=center.names,
-            provenance=model.provenance,
-        )
+        moved = arranged(ordered + tau * change, back)
+        return center.with_covariance(moved, provenance=model.provenance)
     except ModelError:  # a radius close to 1 makes the worst member singular
         return center

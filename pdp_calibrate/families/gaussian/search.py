@@ -130,6 +130,8 @@ def _searched(block: Block, *, cap: float, incumbent: float, deadline: float) ->
     if block.instance.most < block.instance.size - 1:
         return found
     # Among ties, the adversary who knows everyone else attains the value to the last digits.
+    if _most_alone(block.instance)[0] <= evaluated.lower:
+        return found
     strongest = _strongest(block)
     if strongest.regression.lower <= evaluated.lower:
         return found
@@ -146,7 +148,7 @@ def _silent(instance: Instance) -> _Worst:
     """Return leakage 0: no tuple of the block enters the answer."""
     target = instance.targets[0]
     others = [k for k in range(instance.size) if k != target]
-    nothing = Regression(value=0.0, lower=0.0, signs=instance.signs()[0])
+    nothing = Regression(value=0.0, lower=0.0, signs=instance.signs[0])
     known = tuple(others[: instance.fewest])
     return _Worst(upper=0.0, target=target, known=known, regression=nothing)
 
@@ -154,9 +156,15 @@ def _silent(instance: Instance) -> _Worst:
 def _strongest(block: Block) -> _Worst:
     """Evaluate who knows everyone else: plain DP, |a_i|·M_i/λ."""
     instance = block.instance
-    leaks = np.abs(instance.coordinates).sum(axis=0) * instance.factors
-    target = max(instance.targets, key=lambda place: float(leaks[place]))
+    _, target = _most_alone(instance)
     return _named(block, target, tuple(k for k in range(instance.size) if k != target))
+
+
+def _most_alone(instance: Instance) -> tuple[float, int]:
+    """Return the largest |a_i|·M_i, rounded, and its target."""
+    leaks = (np.abs(instance.coordinates).sum(axis=0) * instance.factors).tolist()
+    target = max(instance.targets, key=leaks.__getitem__)
+    return leaks[target], target
 
 
 def _weakest(block: Block) -> _Worst:

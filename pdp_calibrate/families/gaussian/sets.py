@@ -28,6 +28,10 @@ class _AroundGaussian(Around):
         """Return the correlations of the central Gaussian."""
         return self.center.pearson_matrix()
 
+    def normal_marginals(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return those of the central Gaussian."""
+        return self.center.normal_marginals()
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class LoewnerBall(_AroundGaussian):

@@ -305,6 +305,10 @@ class Network(Model):
         """The values of each tuple, by position, that no single factor rules out."""
         return possible_values(list(map(len, self.domains)), self.scopes, self.factors)
 
+    def coupled_pairs(self) -> Mapping[tuple[int, int], float]:
+        """Return the couplings of all pairs."""
+        return self.couplings.strengths
+
     @functools.cached_property
     def couplings(self) -> Couplings:
         """Which tuples are coupled, and how strongly at most."""

@@ -245,8 +245,11 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     longer, shorter = (one, other) if one.shape[2] >= other.shape[2] else (other, one)
     size = longer.shape[2]
     found = np.zeros((*longer.shape[:2], size + shorter.shape[2] - 1))
-    for step in range(shorter.shape[2]):
-        found[:, :, step : step + size] += longer * shorter[:, :, step : step + 1]
+    np.multiply(longer, shorter[:, :, :1], out=found[:, :, :size])
+    moved = np.empty_like(longer)
+    for step in range(1, shorter.shape[2]):
+        np.multiply(longer, shorter[:, :, step : step + 1], out=moved)
+        found[:, :, step : step + size] += moved
     return found
 
 

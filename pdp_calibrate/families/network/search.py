@@ -101,6 +101,13 @@ class NetworkEngine(Engine):
         """Return an engine for the same network and answers; see `core.problem.Engine`."""
         return NetworkEngine(problem, prepared=self.prepared)
 
+    def bounds_at_once(self, scale: float, *, beyond: int) -> FloatArray | None:
+        """Bound what is learned about each tuple by elimination; see `core.problem.Engine`."""
+        if self._in_table and len(self.network.names) <= beyond:
+            return None
+        budgets = self.problem.contributions.tuple_ranges() / scale
+        return budget_bounds(self.prepared, self.problem, budgets)
+
     @functools.cached_property
     def _written(self) -> WrittenOut:
         return self.prepared.written.against(self.problem)

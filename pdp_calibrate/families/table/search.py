@@ -44,6 +44,7 @@ from pdp_calibrate.core.tuning import (
     LARGE_SET,
     LOG_WORK,
     SET_WORK,
+    UNCLIMBED_CELLS,
 )
 from pdp_calibrate.core.workers import (
     Clock,
@@ -265,8 +266,9 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
 def climbs(problem: Problem) -> bool:
     """Return whether calibration should try the neighbours of an adversary one by one."""
     cells = math.prod(map(len, problem.model.domains))
-    few = problem.knowledge.total <= CLIMBED_TUPLES and cells <= MAXIMAL_CELLS
-    return problem.knowledge.known is None and few
+    if not UNCLIMBED_CELLS < cells <= MAXIMAL_CELLS:
+        return False
+    return problem.knowledge.known is None and problem.knowledge.total <= CLIMBED_TUPLES
 
 
 class TableEngine(Engine):

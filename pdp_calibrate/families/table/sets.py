@@ -119,6 +119,10 @@ class SampledTable(Model):
 
     defined_by = ("domains", "counts", "confidence", "noise_scale")
     dependence = "any joint table that the sample does not rule out"
+    at_group_privacy = (
+        "There are too few rows to rule anything out: this is the noise of group privacy, which"
+        " needs no model. More rows, fewer values or a lower confidence help."
+    )
     json_fields: ClassVar = {
         "domains": DOMAINS, "counts": NESTED, "confidence": NUMBER, "noise_scale": NUMBER,
     }  # fmt: skip

@@ -8,6 +8,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
 from tests.oracles import gaussian as oracle
 from tests.oracles.adversaries import every_adversary
 from tests.support.marks import slow_after
@@ -210,6 +212,28 @@ def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
     assert leak.lower > 0
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        pdp.GaussianGroup(size=6, correlation=(0, 0.4), bounds=(0, 1), variance=1.0),
+        pdp.GaussianSeries(length=9, correlation=0.6, bounds=(0, 1), variance=1.0),
+    ],
+    ids=repr,
+)
+def test_the_lower_end_is_left_out_where_it_is_not_asked_for(model):
+    clamped = pdp.Sum(clamp=True)
+    (problem,) = split(model, lower(clamped, model), pdp.Adversaries.weakest())
+    whole = problem.engine.bracket(3.0)
+    upper = problem.engine.bracket(3.0, upper_only=True)
+    assert upper.upper == whole.upper
+    assert upper.lower == 0.0 < whole.lower
+    # A calibration asks for it at the scale that it returns.
+    calibration = pdp.calibrate(model, clamped)
+    there = pdp.leakage(model, clamped, scale=calibration.scale)
+    assert calibration.leakage.lower == there.lower > 0.5
+    assert calibration.leakage.witness == there.witness
+
+
 def test_the_lower_end_rises_to_the_upper_one_as_the_stated_variance_falls():
     clamped, gaps = pdp.Sum(clamp=True), []
     for variance in (1.0, 0.1, 0.01, 0.001):
@@ -292,7 +316,14 @@ def test_a_million_households_cost_what_the_largest_costs():
     [
         (lambda: pdp.GaussianGroup(size=3, correlation=-0.5, bounds=(0, 1)), "above -0.5"),
         (lambda: pdp.GaussianGroup(size=3, correlation=1.0, bounds=(0, 1)), "below 1"),
-        (lambda: pdp.GaussianGroup(size=3, correlation=(0.4, 0.1), bounds=(0, 1)), "below 1"),
+        (
+            lambda: pdp.GaussianGroup(size=3, correlation=(0.4, 0.1), bounds=(0, 1)),
+            r"^a range of correlations must begin at its lower end, got \(0\.4, 0\.1\): write",
+        ),
+        (
+            lambda: pdp.GaussianGroup(size=1, correlation=(0.2, 1.5), bounds=(0, 1)),
+            r"^the correlation in a group of 1 must lie below 1, got \(0\.2, 1\.5\)\.$",
+        ),
         (lambda: pdp.GaussianGroup(size=0, correlation=0.1, bounds=(0, 1)), "size"),
         (lambda: pdp.GaussianGroup(size=2, correlation="x", bounds=(0, 1)), "correlation"),
         (lambda: pdp.GaussianGroup(size=2, correlation=float("nan"), bounds=(0, 1)), "finite"),
@@ -300,6 +331,7 @@ def test_a_million_households_cost_what_the_largest_costs():
         (lambda: pdp.GaussianGroup(size=2, correlation=0.1, bounds=(0, 1), variance=0), "variance"),
         (lambda: pdp.GaussianSeries(length=3, correlation=1.0, bounds=(0, 1)), "between -1 and 1"),
         (lambda: pdp.GaussianSeries(length=2.5, correlation=0.1, bounds=(0, 1)), "length"),
+        (lambda: pdp.GaussianSeries(length=3, correlation=(0.1, 0.4), bounds=(0, 1)), "one corre"),
     ],
 )
 def test_bad_input_is_refused(make, message):
