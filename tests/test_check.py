@@ -453,16 +453,18 @@ def test_a_cut_window_leaks_more_than_what_is_seen_of_it(monkeypatch):
         (pdp.BinaryGroup(count_probabilities=[1 / 61] * 61), pdp.Adversaries.weakest()),
         (pdp.CategoryGroup(size=9, categories=[0, 1, 5], count_probabilities=[1 / 55] * 55),
          pdp.Adversaries.knowing(at_least=2)),
-        (pdp.MarkovChain(transition=[[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]],
-                         length=30, states=[0, 1, 2]), pdp.Adversaries.all()),
-        (pdp.MarkovChain(transition=[[0.1, 0.9], [0.7, 0.3]], length=100),
-         pdp.Adversaries.weakest()),
         (pdp.MarkovChain(transition=[[0.1, 0.9], [0.7, 0.3]], length=300),
          pdp.Adversaries.weakest()),
-        (pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=100),
-         pdp.Adversaries.knowing(at_most=1)),
+        pytest.param(pdp.MarkovChain(transition=[[0.1, 0.9], [0.7, 0.3]], length=100),
+                     pdp.Adversaries.weakest(), marks=pytest.mark.slow),
+        pytest.param(pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=100),
+                     pdp.Adversaries.knowing(at_most=1), marks=pytest.mark.slow),
+        pytest.param(
+            pdp.MarkovChain(transition=[[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]],
+                            length=30, states=[0, 1, 2]),
+            pdp.Adversaries.all(), marks=pytest.mark.slow),
     ],
-    ids=["binary", "binary, nobody known", "categories", "states", "alternating", "long", "order"],
+    ids=["binary", "binary, nobody known", "categories", "long", "alternating", "order", "states"],
 )  # fmt: skip
 def test_one_answer_far_past_a_table(model, adversaries):
     described = stored(model, pdp.Sum(), adversaries=adversaries, certificate=True)

@@ -25,6 +25,7 @@ from tests.support.frames_of_any_kind import (
     assert_same_model,
     watching_collects,
 )
+from tests.support.marks import slow_after
 from tests.support.people import KEPT, PEOPLE, QUESTIONS, expected
 from tests.support.people_workers import SAID, small_table
 
@@ -112,7 +113,8 @@ def test_times_written_as_text(spark, form, said):
 
 
 @pytest.mark.parametrize(
-    "name", ["cross table", "mean by a secret", "mean by a public column", "at most three"]
+    "name",
+    slow_after(2, ["cross table", "mean by a secret", "mean by a public column", "at most three"]),
 )
 def test_questions_about_several_columns_are_answered_in_spark(name, spark):
     query = (QUESTIONS | KEPT)[name]
@@ -159,7 +161,10 @@ def test_a_series_of_each_person_is_read_from_spark_once(spark):
 
 
 @pytest.mark.parametrize(
-    "name", ["table", "gaussian", "gaussian group", "binary group", "chain", "gaussian series"]
+    "name",
+    slow_after(
+        3, ["table", "gaussian", "chain", "gaussian group", "binary group", "gaussian series"]
+    ),
 )
 def test_models_are_the_same(name, spark):
     frame, fit = MODELS[name]

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_simulations_run_and_every_claim_is_judged():
     script = ROOT / "examples" / "paper" / "reproduce.py"

@@ -149,10 +149,11 @@ def test_the_page_opens_without_errors_network_or_overflow(browser, pages, name,
     ("name", "dark"),
     [
         ("released", False),
-        ("released", True),
         ("hostile", True),
-        ("joint", True),
-        ("households", True),
+        *(
+            pytest.param(name, True, marks=pytest.mark.slow)
+            for name in ("released", "joint", "households")
+        ),
     ],
 )
 def test_every_picture_can_be_seen(browser, pages, tmp_path, name, dark):
