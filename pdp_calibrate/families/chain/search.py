@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import ANY_TABLE, SHORT_TABLE
@@ -626,6 +627,21 @@ def _repeated_bound(
     problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
 ) -> float | None:
     """Bound them at the scale 1/Σ_m 1/λ_m."""
+    found = _bound_by_windows(problem, setup, scale, incumbent, deadline)
+    total = problem.knowledge.total
+    everyone = Knowledge(total=total, targets=tuple(range(total)), fewest=0, most=total - 1)
+    without = float(setup.bounds(scale).max())
+    if problem.knowledge == everyone or (found is not None and found < without):
+        return found
+    # Few adversaries may have long windows only; a bound on everyone covers them too.
+    problem = dataclasses.replace(problem, knowledge=everyone)
+    return _bound_by_windows(problem, setup, scale, incumbent, deadline)
+
+
+def _bound_by_windows(
+    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
+) -> float | None:
+    """Bound them by the windows of these adversaries; None where those cannot be used."""
     knowledge, bounds = problem.knowledge, setup.bounds(scale)
     worst = 0.0
     if knowledge.admits_strongest and not problem.hidden_noise:

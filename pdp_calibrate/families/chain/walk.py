@@ -88,7 +88,8 @@ class Walk:
         width = total * step
         deepest = -2 * float(setup.log_rarest[min(max(left, right), len(setup.log_rarest) - 1)])
         deepest -= float(setup.log_start[np.isfinite(setup.log_start)].min())
-        form = LOGS if form_of(longest * step, deepest) == LOGS else form_of(width, deepest)
+        widest = width if laws else longest * step  # laws, without noise, have no tail
+        form = LOGS if form_of(widest, deepest) == LOGS else form_of(width, deepest)
         self.is_deep = form == LOGS
         self.tiny = 1e-310 * math.exp(min(deepest, LARGEST_EXPONENT))
         form = LAWS if laws else form
