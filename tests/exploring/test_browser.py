@@ -139,7 +139,7 @@ def test_the_story(browser, address, folder):
     page.wait_for_selector("figure[data-picture=leakage_by_scale]:not([data-open]) svg")
     below = "figure[data-picture=beliefs]"
     assert page.locator(f"{below}[data-open]").count() == 1  # out of sight: not drawn yet
-    page.locator(below).scroll_into_view_if_needed()
+    page.eval_on_selector(below, "figure => figure.scrollIntoView()")  # at once: it may be replaced
     page.wait_for_selector(f"{below}:not([data-open]) svg", timeout=60_000)
     saved(page, "Python code", folder, "pdp.py")
     saved(page, "plan.toml", folder, "plan.toml")
