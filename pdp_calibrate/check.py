@@ -3,8 +3,8 @@
     python check.py release.json        (or: pdp-calibrate check release.json; or a ledger's file)
 
 It answers 0: proved; 1: not so, an adversary breaks it, or what the file says of itself does not
-follow; 2: cannot decide. It shares no line with the engines. A certificate says where to look,
-never what to believe: only the theorems below prove anything; the documentation has the proofs.
+follow; 2: cannot decide. A certificate says where to look, never what to believe: only the theorems
+below prove anything, and the documentation has their proofs. No line is shared with the engines.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
@@ -13,10 +13,8 @@ x_K). With Gaussian noise the densities are no easier to tell apart than N(0,1) 
 δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what changing x_i alone does to
 the answer, whatever θ says. Answers and noise are exact; rounding is charged by the library.
 
-A  (outputs). With Laplace noise densities are mixtures of e^{-|r-s|/λ} over the answers s, and the
-   largest quotient of two is at one of the s; of several answers, at a point of their grid.
-B  (blocks). An average over what says nothing about x_i has no larger quotient than the worst
-   single case: independent blocks whose answers add up may be checked one by one.
+A  (outputs). With Laplace noise the largest quotient is at one of the answers, or on their grid.
+B  (blocks). Independent blocks whose answers add up may be checked one by one.
 C  (Gaussian values). Laplace noise: moving x_i by M costs M·|β|/λ, β = Cov(f, x_i | x_K) over
    Var(x_i | x_K). Gaussian noise: μ² = M²·(1/Var(x_i | x_K, r) - 1/Var(x_i | x_K)). Values clamped
    into their ranges: x_u moves by at most min(M_u, M·|β_u|), β_u its own coefficient on x_i.
@@ -28,22 +26,18 @@ F  (order). If the steps of a chain favour order (entries > 0, all 2×2 minors �
 G  (alternation). Two states, all minors ≤ 0, equal weights: no answer moves further than by x_i.
 H  (sphere). One answer, Laplace noise, K known and R undecided: the residual of x_i given K and a
    part of R lies on a sphere whose diameter is the projection of x_i on R, which bounds |β|.
-I  (elimination). D_kl is the largest log cross-ratio of θ in (x_k, x_l), infinite if a factor has a
-   zero; e_j how far x_j alone moves the log-likelihood. Summing out x_j leaves at most D_kl + D_jk
-   ⊗ D_jl and e_k + D_jk ⊗ e_j, a ⊗ b = 2 log (1+AB)/(A+B), A = e^{a/2}, B = e^{b/2}; in any order.
+I  (elimination). D_kl is the largest log cross-ratio of θ in (x_k, x_l), e_j how far x_j alone
+   moves the log-likelihood. Summing out x_j leaves at most D_kl + D_jk ⊗ D_jl and e_k + D_jk ⊗ e_j,
+   a ⊗ b = 2 log (1+AB)/(A+B), A = e^{a/2}, B = e^{b/2}; in any order.
 J  (counts). In a group, given x_i and how many known members hold each value, a count of the
    unknown has the mass of one such arrangement times the number of them.
 K  (windows). In a chain only the nearest known on either side matter. To count x_{i±a} as known, if
    it is not, changes no quotient by more than the largest cross-ratio of a steps.
-L  (plans). P and Q are the laws of the answers given (v, x_K) and (v', x_K), c_kl how far answers k
-   and l are apart. Every plan π ≥ 0 with row sums P proves that no quotient of their densities
-   exceeds max_l Σ_k π_kl e^{c_kl} / Q_l, for a density given k is at most e^{c_kl} times that of l.
+L  (plans). P, Q are laws of the answers given (v, x_K), (v', x_K), c_kl how far answers k and l are
+   apart. Any plan π ≥ 0 with row sums P proves: no quotient exceeds max_l Σ_k π_kl e^{c_kl} / Q_l.
 M  (cells). K known, R undecided: in the cells of R the odds of v against v' lie in [y, y e^a], the
    densities of r are g and g', and one of these in [z, z e^b]. Whatever part of R is known too, no
    quotient at r exceeds max g/g' · e^{a ⊗ b}.
-
-Numbers are the exact fractions that their floats are. Densities are sums, products and quotients of
-positive decimals of 50 digits: after fewer than 10^12 operations right to a part in 10^36.
 """
 
 from __future__ import annotations
@@ -51,44 +45,34 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
-from itertools import chain, combinations, compress, pairwise, permutations, product
-from operator import add, le, lt, mul, or_, truediv
+from itertools import chain, combinations, pairwise, permutations, product, repeat
+from operator import add, le, mul, truediv
 from pathlib import Path
 from typing import Any
 
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
-NEGLIGIBLE = Decimal("1e-17")  # of ε: calibrated noise leaves more than that
-CLOSE, TINY = 1e-12, 1e-60  # of floats: see `Division`
-MASSES, ANSWERS = 0, -1  # tables that belong to no output
+# Fractions are exact. Decimals, and whole numbers in their place, are right to a part in 10^36.
+EXACT = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
+EXACT.traps[Subnormal] = True  # nothing is lost: what is too small stops the check
+ZERO, ONE, INFINITE, SLACK = Fraction(0), Decimal(1), Decimal("Infinity"), Decimal("1e-30")
 MOST_CELLS = 2**12  # of a model that is written out as a table; of a table four times as many
-MOST_WORK = 6 * 10**7  # steps of the innermost loops: about a minute
-MOST_ATOMS = 2**11  # of what the tuples between two known ones add together
+MOST_STEPS = 4 * 10**8  # of the innermost loops: some minutes
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
-KINDS = {"Gaussian", "GaussianGroup", "GaussianSeries", "Unknown", "BinaryGroup", "CategoryGroup"}
-KINDS |= {"JointTable", "MarkovChain", "MixingChain", "MarkovTree", "Network"}
-ROWS = "kind value bounds where by independent missing public sizes most keep_by seed every"
-FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # of queries
-FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
-FIELDS |= {"RowQuery": ROWS}  # another field could change what is asked
-LEDGER = "schema version type epsilon adversaries model draws entries checksum anchor total"
-FIELDS |= {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
-FIELDS |= {"estimation": "dp_epsilon", "entry": "kind note draw at spent method"}
-FIELDS |= {"ledger": f"{LEDGER} certificate"}
+# Fields of queries and of ledgers: another one could change what is asked.
+KNOWN = """adversaries anchor at by categories certificate checksum clamp dp_epsilon draw draws
+    entries epsilon kind layout method model note over queries rows scales schema sizes spent table
+    total type values version weights""".split()  # noqa: SIM905 - words are easier to read
 
 Vector = tuple[Fraction, ...]
-Factor = dict[tuple[int, ...], Fraction]
-Mixture = dict[int, Decimal]  # masses at whole multiples of a unit
+Mixture = dict[Any, Any]  # masses of answers, or of whole multiples of a unit
 Stored = dict[str, Any]
-Tables = dict[int, list[Any]]
-Side = tuple[list[int], int, str, list[Mixture]]  # targets, unknown between, where it ends, laws
 
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
@@ -105,13 +89,10 @@ def need(condition: object, otherwise: str) -> None:
         raise Undecided(otherwise)
 
 
-# --- Numbers, and what is claimed -----------------------------------------------------------------
-
-
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
     plain = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    need(plain and math.isfinite(value), "a finite number is needed where there is none.")
+    need(plain, "a number is needed where there is none.")
     return Fraction(value)
 
 
@@ -131,30 +112,18 @@ def numbers(values: Any, *sizes: int) -> list[Fraction]:
 
 def law(values: Sequence[Fraction]) -> list[Fraction]:
     """Return probabilities: none negative, adding up to 1 as floats do, made to do so exactly."""
-    total = sum(values, Fraction(0))
+    total = sum(values, ZERO)
     need(min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6), "probabilities add up to 1.")
     return [value / total for value in values]
-
-
-def hashable(value: Any) -> Any:
-    """Return a name or a value so that it can be looked up."""
-    return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
 def listed(values: Any) -> list[Any]:
     """Return a list of names or values so that they can be looked up."""
     need(isinstance(values, list), "a list is needed where there is none.")
-    return list(hashable(values))
+    return [tuple(value) if isinstance(value, list) else value for value in values]
 
 
-def digits(precision: int) -> Context:
-    """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
-    context = Context(prec=precision, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    context.traps[Subnormal] = True
-    return context
-
-
-def decimal(value: Fraction | int) -> Decimal:
+def decimal(value: Fraction) -> Decimal:
     """Return a fraction, rounded to the digits in use."""
     return Decimal(value.numerator) / Decimal(value.denominator)
 
@@ -165,56 +134,69 @@ def kernel(d: Fraction) -> Decimal:
     return (-decimal(d)).exp()
 
 
-def normal(x: Decimal) -> Decimal:
-    """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
-    terms = ((2 - k % 4) * (Decimal(16) / 5**k - Decimal(4) / 239**k) / k for k in range(1, 601, 2))
-    pi = sum(terms, Decimal(0))  # Machin's formula
-    term, total, k = x, x, 1
-    while abs(term) > Decimal("1e-395") or k < abs(x * x):
-        k += 2
-        term = term * x * x / k
-        total += term
-    return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
+def whole(values: Sequence[Decimal]) -> list[int]:
+    """Return whole numbers in the same proportions, each right to a part in 10^40."""
+    least = min(filter(None, values))
+    need(max(values) <= least * Decimal("1e250"), "numbers are too far apart.")
+    return [int(value / least * 10**40) for value in values]
 
 
-@dataclass(frozen=True)
+def excess(mu: Decimal, stated: Fraction) -> Decimal:
+    """Return δ at a stated ε, a little too large, for noise that leaks μ."""
+    with localcontext(prec=400):
+        epsilon, areas = decimal(stated), []
+        for x in (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu, Decimal(50)):
+            need(abs(x) <= 50, "δ is too small to be decided.")
+            term, total, k = x, x, 1  # ∫_0^x e^{-t²/2} dt = e^{-x²/2} (x + x³/3 + x⁵/15 + …)
+            while abs(term) > Decimal("1e-395") or k < x * x:
+                k += 2
+                term *= x * x / k
+                total += term
+            areas.append(total * (-x * x / 2).exp())
+        high, low = (1 + area / areas[2] for area in areas[:2])  # 2 Φ: beyond 50 is no 10^-540
+        return (high - epsilon.exp() * low) / 2 * (1 + Decimal("1e-20"))
+
+
+def distance(one: Vector, other: Vector) -> Fraction:
+    """Return how far two answers are apart, in units of the noise."""
+    return sum((abs(a - b) for a, b in zip(one, other, strict=True)), ZERO)
+
+
+def spread(values: Sequence[Vector]) -> Fraction:
+    """Return how far two of the answers are apart at most."""
+    return max(distance(one, other) for one, other in product(set(values), repeat=2))
+
+
 class Claim:
     """What a calibration says, as exact numbers."""
 
-    epsilon: Fraction
-    delta: Fraction
-    mu: Fraction | None  # with Gaussian noise only
-    scales: list[Fraction]
-    noises: list[str]
-    queries: list[Stored]
-    rows: int
-    stated: Fraction  # the leakage that the file states, at most ε
-    certificate: Stored
-    charged: Fraction  # by how much other mechanisms, unknown inside, may move any log-likelihood
-    blurred: bool  # whether more noise is left out, so that no bound is known to be reached
+    def __init__(self, stored: Stored) -> None:
+        header = stored["type"], stored["schema"], whole_number(stored.get("version", 1)) <= FORMAT
+        need(header == ("Calibration", "pdp-calibrate/1", True), "no calibration known here.")
+        asked = [stored[field] for field in ("query", "scale", "noise")]
+        asked = asked if isinstance(asked[0], list) else [[one] for one in asked]
+        (self.queries, scales, self.noises), self.steps = asked, 0
+        self.scales = numbers(scales, len(self.queries))
+        self.gaussian, fields = self.noises[0] == "Gaussian", set(chain(*self.queries))
+        kinds = {"Gaussian"} if self.gaussian else {"Laplace", "discrete Laplace"}
+        fits = len(self.noises) == len(self.queries) and set(self.noises) <= kinds
+        need(fits and fields <= set(KNOWN), "a query, or a noise, is not known here.")
+        self.epsilon, self.rows = number(stored["epsilon"]), whole_number(stored["rows"])
+        self.delta, self.mu = (number(stored[k] if self.gaussian else 0) for k in ("delta", "mu"))
+        self.charged = number(stored.get("charged", 0))  # what other mechanisms tell of each tuple
+        self.blurred = self.charged > 0  # more noise is left out: no bound is known to be reached
+        leakage = None if self.gaussian else stored.get("leakage")
+        self.stated = number(leakage["value"]) if leakage else self.epsilon
+        self.certificate = dict(stored.get("certificate") or {})
+        fine = 0 < self.epsilon < 700 and min(self.scales) > 0 < self.rows
+        need(fine and min(self.charged, self.mu) >= 0, "ε, scales and rows must be positive.")
+        if self.stated > self.epsilon:
+            raise Broken(f"it does not follow: the file itself states {float(self.stated):.9g}.")
 
-    @classmethod
-    def read(cls, stored: Stored) -> Claim:
-        """Take the claim out of a calibration."""
-        fields = [stored[field] for field in ("query", "scale", "noise")]
-        queries, scales, noises = fields if isinstance(fields[0], list) else ([x] for x in fields)
-        gaussian, hints = noises[0] == "Gaussian", stored.get("certificate") or {}
-        kinds = {"Gaussian"} if gaussian else {"Laplace", "discrete Laplace"}
-        fits = len(queries) == len(scales) == len(noises) and set(noises) <= kinds
-        need(fits, "there must be one scale and one kind of noise per query.")
-        known = all(set(query) <= {"type", *FIELDS[query["type"]].split()} for query in queries)
-        need(known and isinstance(hints, dict), "the file says what is not decided here.")
-        delta, mu = (number(stored[field]) if gaussian else None for field in ("delta", "mu"))
-        epsilon, charged = number(stored["epsilon"]), number(stored.get("charged", 0))
-        exact, rows = numbers(scales, len(scales)), whole_number(stored["rows"])
-        fine = 0 < epsilon < 10**4 and min(exact) > 0 < rows and not (mu and mu < 0)
-        need(fine and charged >= 0, "epsilon, scales, μ and rows must be positive.")
-        leakage = None if gaussian else stored.get("leakage")
-        said = number(leakage["value"]) if leakage else epsilon
-        if said > epsilon:
-            raise Broken(f"it does not follow: the file itself states {float(said):.9g}.")
-        asked = exact, noises, queries, rows
-        return cls(epsilon, delta or Fraction(0), mu, *asked, said, hints, charged, charged > 0)
+    def work(self, steps: int) -> None:
+        """Count steps of the innermost loops, and stop what takes too many."""
+        self.steps += steps
+        need(self.steps <= MOST_STEPS, "it takes too many steps.")
 
     def judge(self, quotient: Decimal, target: Any, *, reached: bool = True) -> None:
         """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
@@ -224,36 +206,30 @@ class Claim:
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
-        leakage = sum(map(abs, moves), Fraction(0))
-        if self.mu is not None:
-            self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
+        leakage = sum(map(abs, moves), ZERO)
+        if self.gaussian:
+            self.judge_mu(sum((move**2 for move in moves), ZERO), target, reached=reached)
         elif leakage > (self.stated if reached else self.epsilon):
             self.refuse(leakage, target, reached=reached)
 
-    def judge_mu(self, square: Fraction, target: Any, reached: bool) -> None:  # noqa: FBT001
+    def judge_mu(self, square: Fraction, target: Any, *, reached: bool = True) -> None:
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
         root = decimal(square).sqrt() * (1 + SLACK)
-        if square > (self.mu or 0) ** 2 or (square and self.excess(root) > self.delta):
+        if square > self.mu**2 or (square and excess(root, self.epsilon) > self.delta):
             self.refuse(root, target, reached=reached)
 
     def refuse(self, leakage: Fraction | Decimal, target: Any, *, reached: bool) -> None:
         """Say that somebody learns too much or, where a bound alone is exceeded, that they may."""
-        learned = f"{'' if self.mu is None else 'μ = '}{float(leakage):.9g} about {target}."
+        learned = f"{'μ = ' if self.gaussian else ''}{float(leakage):.9g} about {target}."
         if reached and not self.blurred:
             raise Broken(f"somebody learns {learned}")
         raise Undecided(f"somebody may learn {learned}")
 
-    def excess(self, mu: Decimal) -> Decimal:
-        """Return δ at the ε that is stated, a little too large, for noise that leaks μ."""
-        with localcontext(digits(400)):
-            epsilon = decimal(self.epsilon)
-            high, low = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-            if high > 35 or low < -35:  # too far for the series: the first term alone is larger
-                return normal(min(max(high, Decimal(-35)), Decimal(35))) + Decimal("1e-260")
-            return (normal(high) - epsilon.exp() * normal(low)) * (1 + Decimal("1e-20"))
-
-
-# --- What is asked, and about whom ----------------------------------------------------------------
+    def in_units(self, place: int, answer: Sequence[Fraction]) -> Vector:
+        """Return answers in units of their noise; discrete noise needs whole ones."""
+        plain = self.noises[place] != "discrete Laplace" or all(x.denominator == 1 for x in answer)
+        need(plain, "discrete noise needs whole numbers.")
+        return tuple(x / self.scales[place] for x in answer)
 
 
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
@@ -262,414 +238,291 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     fine = whole_number(model.get("version", 1)) <= FORMAT and len(set(names)) == len(names) > 0
     need(fine, "the model is of a later version, or its names do not differ.")
     if kind in ("ModelSet", "Blocks"):
-        inner = list(map(shape, model["models"]))
+        inner = [shape(one) for one in model["models"]]
         if kind == "ModelSet":
-            fits = all(found == inner[0] for found in inner) and inner[0][0] == names
-            need(fits, "the models of a set must be about the same tuples.")
+            need(inner == [(names, *inner[0][1:])] * len(inner), "the models differ in shape.")
             return inner[0]
-        counts = [whole_number(count) for count in model["counts"]]
-        copies = [k for (own, _, _), k in zip(inner, counts, strict=True) for _ in own]
-        plain = min(counts) > 0 and all(max(own) == 1 for _, _, own in inner)
-        need(plain and len(copies) == len(names), "blocks of copied blocks are not decided here.")
-        return names, [values for _, found, _ in inner for values in found], copies
+        both = zip(inner, map(whole_number, model["counts"]), strict=True)
+        copies = [count for (_, _, own), count in both for k in own if k == 1 <= count]
+        need(len(copies) == len(names), "blocks of copied blocks are not decided here.")
+        return names, list(chain(*(found for _, found, _ in inner))), copies
+    need(kind in FAMILIES, f"{kind} is not decided here.")
     values = model | {"domain": [0, 1]} if kind == "BinaryGroup" else model
-    fields = {"domains", "domain", "states", "categories", "bounds"} & set(values)
-    need(kind in KINDS and len(fields) == 1, f"{kind} is not decided here.")
-    field = fields.pop()
-    held, intervals = values[field], field == "bounds"
-    several = field == "domains" or (intervals and isinstance(held[0], list))
-    domains = list(held) if several else [held] * len(names)
-    if intervals:
+    (field,) = {"domains", "domain", "states", "categories", "bounds"} & set(values)
+    each = field == "domains" or (field == "bounds" and isinstance(values[field][0], list))
+    domains = values[field] if each else [values[field]] * len(names)
+    need(kind == "Unknown" or (field == "bounds") == (FAMILIES[kind] is Real), "no such values.")
+    if field == "bounds":
         domains = [tuple(numbers(ends, 2)) for ends in domains]
         need(all(low < high for low, high in domains), "a range must begin below its end.")
-    differ = all(len(set(map(hashable, values))) == len(values) > 0 for values in domains)
+    else:
+        domains = list(map(listed, domains))
+        need(all(len(set(own)) == len(own) > 0 for own in domains), "values must differ.")
     sizes = {len(domains), model.get("length", len(names)), model.get("size", len(names))}
-    need(differ and sizes == {len(names)}, "each tuple needs values that differ, in its size.")
+    need(sizes == {len(names)}, "every tuple needs its values.")
     return names, domains, [1] * len(names)
 
 
-def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> list[list[Vector]]:
+def additions(claim: Claim, names: list[Any], domains: list[Any], copies: list[int]) -> Any:
     """Return, per tuple and value, what it adds to the answers, each in units of its own noise."""
-    names = list(copies)
     found: list[list[Vector]] = [[()] * len(values) for values in domains]
-    for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
-        kind, over, counted = query["type"], query.get("over"), None
+    for place, query in enumerate(claim.queries):
+        kind, over = query["type"], query.get("over")
+        groups: list[Any] = [None]  # of values that are counted
         chosen = names if over is None else listed(over)
-        share = claim.rows * sum(copies[name] for name in chosen) if kind == "Mean" else 1
-        weights = dict.fromkeys(chosen, Fraction(1, share))
+        share = claim.rows * sum(copies[names.index(name)] for name in chosen)
+        weights = dict.fromkeys(chosen, Fraction(1, share) if kind == "Mean" else Fraction(1))
         if kind == "Linear":
-            by_name = query["by"] == "name"
-            pairs = query["weights"] if by_name else zip(names, query["weights"], strict=True)
-            weights = {hashable(name): number(weight) for name, weight in pairs}
+            pairs = zip(names, query["weights"], strict=True)
+            named = query["weights"] if query["by"] == "name" else pairs
+            weights = {listed([name])[0]: number(weight) for name, weight in named}
         elif kind == "Count":
-            counted = [set(listed(query["values"]))]
+            groups = [set(listed(query["values"]))]
         elif kind == "Histogram":
             every = query["categories"] or list(chain(*(domains[names.index(k)] for k in chosen)))
-            counted = [{value} for value in dict.fromkeys(listed(every))]
+            groups = [{value} for value in dict.fromkeys(listed(every))]
+        else:
+            need(kind in ("Sum", "Mean"), f"{kind} is not decided here.")
         each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
         need(each, "a query must name tuples that are there, each once.")
-        need(not counted or not any(isinstance(one, tuple) for one in domains), "nothing to count.")
+        need(groups == [None] or all(isinstance(own, list) for own in domains), "no such count.")
         for own, name, values in zip(found, names, domains, strict=True):
-            weight = weights.get(name, Fraction(0))
-            for k, value in enumerate(values):
-                if counted is None:  # yes and no are 1 and 0
-                    answer = [weight * number(value * 1) if weight else weight]
-                else:
-                    answer = [weight * (hashable(value) in group) for group in counted]
-                own[k] += in_units(answer, scale, noise)
+            weight = weights.get(name, ZERO)
+            for k, value in enumerate(values):  # yes and no are 1 and 0
+                held = [weight and number(value * 1) if g is None else value in g for g in groups]
+                own[k] += claim.in_units(place, [weight * one for one in held])
     return found
 
 
-def in_units(answer: Sequence[Fraction], scale: Fraction, noise: str) -> Vector:
-    """Return answers in units of their noise; discrete noise needs whole ones."""
-    need(noise != "discrete Laplace" or all(x.denominator == 1 for x in answer), "not whole.")
-    return tuple(x / scale for x in answer)
-
-
-def distance(one: Vector, other: Vector) -> Fraction:
-    """Return how far two answers are apart, in units of the noise."""
-    return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
-
-
-def spread(values: Sequence[Vector]) -> Fraction:
-    """Return how far two of the answers are apart at most."""
-    apart = {min(values), max(values)} if len(values[0]) == 1 else set(values)
-    return max(distance(a, b) for a, b in product(apart, repeat=2))
-
-
-@dataclass(frozen=True)
+@dataclass
 class Part:
-    """Tuples that are checked together: a model without inner structure, or one block."""
+    """Tuples that are checked together, of any dependence: a model, or one block of it."""
 
     claim: Claim
     model: Stored
     names: Sequence[Any]
-    domains: Sequence[Sequence[Any]]  # of a tuple on an interval: its two ends, as a tuple
-    added: Sequence[Sequence[Vector]]  # per tuple and value, in units of the noise; or nothing
-    size: int  # how many tuples there are
+    domains: Sequence[Any]  # of each tuple a list of values, or the two ends of an interval
+    added: Any  # per tuple and value, in units of the noise; of a function nothing
     fewest: int  # how many others an adversary knows at least,
     most: int  # and at most
 
-    def order(self, target: int, otherwise: list[int]) -> list[int]:
-        """Return the order of all other tuples that the certificate names, if it names one."""
-        orders = self.claim.certificate.get("orders", {})
-        order = orders.get(str(target), otherwise)
-        if str(target) in orders and sorted([*order, target]) != list(range(self.size)):
-            name = self.names[target]
-            raise Broken(f"it does not follow: the order about {name} must name all others once.")
-        return list(order)
+    def __post_init__(self) -> None:
+        self.size, self.sizes = len(self.names), list(map(len, self.domains))
+
+    def check(self) -> None:
+        """Let all who are not known move with the target (E)."""
+        claim, reach = self.claim, [spread(own) + self.claim.charged for own in self.added]
+        need(reach, "a function of values of any dependence is not decided here.")
+        for target, name in enumerate(self.names):
+            others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
+            total = sum(others[: self.size - 1 - self.fewest], reach[target])
+            several = len(self.added[0][0]) > 1 and (claim.gaussian or total > claim.epsilon)
+            need(not several, "how far several answers move together is not decided here.")
+            claim.judge_moves([total], name)
 
 
-def row_additions(part: Part) -> list[list[Vector]]:
-    """Return how far one record can move all numbers of a question about rows together, in L1."""
-    claim, kind = part.claim, part.model["type"]
-    query, scale = claim.queries[0], claim.scales[0]
-    asked, value, public = query["kind"], query["value"], set(query["public"])
-    missing, by = query["missing"], [one for one in query["by"] if one["column"] not in public]
-    labels = [len(one["values"]) + (missing.get(one["column"]) == "category") for one in by]
-    moves = math.prod(labels) > 1  # from one part of the breakdown into another
-    leaves = by or value in missing or {one["column"] for one in query["where"]} - public
-    low, high = (Fraction(0), Fraction(1)) if asked == "count" else numbers(query["bounds"], 2)
-    laplace = claim.noises[0] == "Laplace" or (claim.mu is None and asked == "count")
-    here = kind in ("Unknown", "GaussianGroup") and asked in ("count", "sum", "mean")
-    here = here and laplace and len(claim.queries) == 1 and missing.get(value, "zero") == "zero"
-    need(here, "this question about rows is not decided here.")
-    if kind == "GaussianGroup":
-        plain = not (moves or leaves or asked == "count") and part.model["correlation"][0] >= 0
-        plain = plain and all(tuple(ends) == (low, high) for ends in part.domains)
-        need(plain, "a correlation says nothing about what several columns decide.")
-    if asked == "mean" and (moves or leaves):  # a sum, in half ranges, and a count
-        low, high = Fraction(0), Fraction(4 if moves else 2)
-    elif moves:
-        low, high = Fraction(0), 2 * max(abs(low), abs(high))
-    elif leaves:
-        low, high = min(low, Fraction(0)), max(high, Fraction(0))
-    return [[(low / scale,), (high / scale,)]] * part.size
+class Finite(Part):
+    """Tuples of finitely many values."""
 
+    def check(self) -> None:
+        """Check who knows everyone else, then all others in the first way that decides."""
+        claim, reason = self.claim, Undecided("the function is not decided here.")
+        need(not claim.gaussian, "Gaussian noise on finite laws is not decided here.")
+        for target, name in enumerate(self.names if self.most == self.size - 1 else ()):
+            cells = [] if self.added else self.rows(target, self.answers(), self.order(target))
+            for line in zip(*cells, strict=True) if cells else [self.added[target]]:
+                claim.judge_moves([spread(line) + claim.charged], name)
+        ways = [self.check_table, self.check_family, self.check_plans, self.check_couplings]
+        for way in ways[-1:] if claim.charged else ways if self.added else ways[:1]:
+            claim.steps = 0
+            try:
+                return way()
+            except Undecided as found:
+                reason = found
+        raise reason
 
-# --- Finite families: cell by cell, by plans, by elimination, along a chain, by counts ------------
+    def check_family(self) -> None:
+        """Check what only this family allows."""
+        raise Undecided("nothing more is known of this family.")
 
+    def answers(self) -> list[Vector]:
+        """Return the answer in every cell: of additions their sum, of a function as stored."""
+        if self.added:
+            every = (zip(*one, strict=True) for one in product(*self.added))
+            return [tuple(sum(column, ZERO) for column in columns) for columns in every]
+        claim, (query, *more) = self.claim, self.claim.queries
+        fine = claim.rows == 1 and not more and math.prod(self.sizes) <= 4 * MOST_CELLS
+        need(fine, "a function must be of one row, alone, and not of too many cells.")
+        chosen = self.names if query["over"] is None else listed(query["over"])
+        places = [list(self.names).index(name) for name in chosen]
+        stored = {tuple(listed(cell)): number(value) for cell, value in query["table"]}
+        keys = (tuple(cell[k] for k in places) for cell in product(*self.domains))
+        return [claim.in_units(0, [stored[key]]) for key in keys]
 
-def check_finite(part: Part) -> None:
-    """Check who knows everyone else, then all others in the first way that decides."""
-    claim, ways = part.claim, [check_table, check_counts, check_chain, check_plans, check_couplings]
-    need(claim.mu is None, "Gaussian noise on finite laws is not decided here.")
-    small = math.prod(map(len, part.domains)) <= 4 * MOST_CELLS
-    need(part.added or (small and not claim.charged), "a function of so many cells is too much.")
-    for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
-        cells = [] if part.added else by_value(part, target, answers_of(part))
-        for line in zip(*cells, strict=True) if cells else [part.added[target]]:
-            claim.judge_moves([spread(line) + claim.charged], name)  # whether possible or not
-    for way in ways[-1:] if claim.charged else ways if part.added else ways[:1]:
-        try:
-            return way(part)
-        except Undecided as found:
-            reason = found
-    raise reason
-
-
-def answers_of(part: Part) -> list[Vector]:
-    """Return the answer in every cell: of additions their sum, of a function as it is stored."""
-    if part.added:
-        every = (zip(*one, strict=True) for one in product(*part.added))
-        return [tuple(sum(column, Fraction(0)) for column in columns) for columns in every]
-    query, scale, noise = part.claim.queries[0], part.claim.scales[0], part.claim.noises[0]
-    need(part.claim.rows == len(part.claim.queries) == 1, "a function is of one row, alone.")
-    chosen = part.names if query["over"] is None else listed(query["over"])
-    places = [list(part.names).index(name) for name in chosen]
-    stored = {hashable(cell): number(value) for cell, value in query["table"]}
-    keys = (tuple(hashable(cell[p]) for p in places) for cell in product(*part.domains))
-    return [in_units([stored[key]], scale, noise) for key in keys]
-
-
-def weights_of(part: Part) -> list[Decimal]:
-    """Return how likely every cell is, times a constant."""
-    sizes, kind = [len(values) for values in part.domains], part.model["type"]
-    largest = {"JointTable": 4 * MOST_CELLS, "MixingChain": 0}.get(kind, MOST_CELLS)
-    need(math.prod(sizes) <= largest, "it is too large.")
-    factors, cells = list(factors_of(part)), product(*map(range, sizes))
-    found = (math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors) for cell in cells)
-    return [decimal(weight) for weight in found]
-
-
-def by_value(part: Part, target: int, cells: Sequence[Any], order: Any = None) -> list[list[Any]]:
-    """Return what is listed for all cells in rows, one for each value of a target."""
-    sizes = [len(values) for values in part.domains]
-    steps = [math.prod(sizes[j + 1 :]) for j in range(part.size)]
-    others = order or [j for j in range(part.size) if j != target]
-    starts = [range(0, sizes[j] * steps[j], steps[j]) for j in (target, *others)]
-    return [[cells[k + sum(rest)] for rest in product(*starts[1:])] for k in starts[0]]
-
-
-def check_table(part: Part) -> None:
-    """Check everyone who does not know everyone else, at every output (A)."""
-    weights, answers = weights_of(part), answers_of(part)
-    cells = list(zip(answers, weights, strict=True))
-    there = {answer for answer, weight in cells if weight}
-    axes = [sorted(set(column)) for column in zip(*there, strict=True)]
-    many = math.prod(map(len, axes))
-    need(many * max(4 * len(cells), 16 * len(there)) <= MOST_WORK, "there are too many outputs.")
-    places = ((k, x) for k, values in enumerate(axes) for x in values)
-    bits = {place: 1 << n for n, place in enumerate(places)}
-    marks = {answer: sum(bits[place] for place in enumerate(answer)) for answer in product(*axes)}
-    allowed = [marks[answer] if weight else 0 for answer, weight in cells]
-    outputs, batch, work = list(product(*axes)), max(1, 2**18 // len(cells)), 0
-    for start in range(0, many, batch):  # so that all tables fit into memory
-        tables: Tables = {MASSES: weights, ANSWERS: allowed}
-        for output in outputs[start : start + batch]:
-            near = {answer: kernel(distance(output, answer)) for answer in there}
-            tables[marks[output]] = [weight and weight * near[answer] for answer, weight in cells]
-        for target in range(part.size):
-            work = Division(part, target, tables, work).work
-
-
-class Division:
-    """Divides what may be known beside a target until a bound covers each part (M)."""
-
-    # A table has a row for each value of the target, over the cells of those who are undecided: how
-    # likely each is, which answers it allows, as bits, and for each output its density times that.
-    # Quotients of floats from TINY to 1/TINY are off by less than CLOSE: fewer than 5,000 roundings
-    # stand behind each. What is as close as that to the limit is decided in decimals.
-
-    def __init__(self, part: Part, target: int, tables: Tables, work: int) -> None:
-        """Arrange the cells in the order in which the others are decided."""
-        order = part.order(target, [k for k in range(part.size) if k != target])
-        places = by_value(part, target, range(len(tables[MASSES])), order)
-        self.exact = {k: [[table[p] for p in row] for row in places] for k, table in tables.items()}
-        self.part, self.name, self.work = part, part.names[target], work
-        self.sizes, self.most = [len(part.domains[j]) for j in order], min(part.most, part.size - 2)
-        self.limit = kernel(-part.claim.stated)
-        every = [x for key, table in tables.items() if key != ANSWERS for x in table if x]
-        plain = TINY < min(every) <= max(every) < 1 / TINY and sum(self.sizes) < 400
-        kind = {ANSWERS: int} if plain else dict.fromkeys(tables, lambda x: x)
-        quick = {k: [[*map(kind.get(k, float), row)] for row in self.exact[k]] for k in tables}
-        self.check(quick, (), exact=not plain)
-
-    def check(self, tables: Tables, decided: tuple[int, ...], *, exact: bool) -> None:
-        """Check all who know the first of the others as decided, and any part of the rest."""
-        left, known = self.sizes[len(decided) :], sum(map(lt, decided, self.sizes))
-        if known > self.most or known + len(left) < self.part.fewest:
-            return
-        there = reduce(or_, chain(*tables[ANSWERS]))  # no other output is worse than these (A)
-        tables = {key: rows for key, rows in tables.items() if key <= 0 or not key & ~there}
-        limit = self.limit * (1 - SLACK) if exact else float(self.limit) * (1 - CLOSE)
-        bounds = {key: bound for key, bound in self.bounds(tables).items() if bound > limit}
-        tables = {key: tables[key] for key in (MASSES, ANSWERS, *bounds)}
-        if bounds and not exact and (not left or max(bounds.values()) * (1 - 2 * CLOSE) <= limit):
-            tables = {key: self.exact[key] for key in tables}
-            for size, choice in zip(self.sizes, decided, strict=False):
-                tables = divided(tables, size)[choice]
-            self.check(tables, decided, exact=True)
-        elif bounds and not left:
-            self.part.claim.judge(max(bounds.values()), self.name)
-        elif bounds:
-            for choice, inner in enumerate(divided(tables, left[0])):
-                self.check(inner, (*decided, choice), exact=exact)
-
-    def bounds(self, tables: Tables) -> dict[int, Any]:
-        """Bound what they learn, for each output (M): if nobody is left, it is what they learn."""
-        possible, outputs = [any(row) for row in tables[MASSES]], [k for k in tables if k > 0]
-        masses = list(compress(tables[MASSES], possible))
-        pairs = list(combinations(range(len(masses)), 2))
-        self.work += len(tables) * sum(map(len, masses))
-        need(self.work <= 10 * MOST_WORK, "the table is too large.")
-        if not pairs or any(0 in row for row in masses):
-            return dict.fromkeys(outputs, math.inf if pairs else 1)
-        root: Any = Decimal.sqrt if isinstance(masses[0][0], Decimal) else math.sqrt
-        ratios = [[*map(truediv, masses[v], masses[w])] for v, w in pairs]
-        odds, found = [root(max(ratio) / min(ratio)) for ratio in ratios], {}
-        for key in outputs:
-            rows = zip(compress(tables[key], possible), masses, strict=True)
-            near = [[*map(truediv, row, mass)] for row, mass in rows]
-            ranges, found[key] = [max(row) / min(row) for row in near], 1
-            for (v, w), a in zip(pairs, odds, strict=True):
-                quotients, b = [*map(truediv, near[v], near[w])], root(min(ranges[v], ranges[w]))
-                most = max(max(quotients), 1 / min(quotients)) * ((1 + a * b) / (a + b)) ** 2
-                found[key] = max(found[key], most)
-        return found
-
-
-def divided(tables: Tables, size: int) -> list[Tables]:
-    """Return the tables if the next tuple holds each of its values and, last, if it is unknown."""
-    step, found = len(tables[MASSES][0]) // size, [dict[int, list[Any]]() for _ in range(size + 1)]
-    for key, rows in tables.items():
-        cut = [[row[k : k + step] for row in rows] for k in range(0, size * step, step)]
-        join = partial(map, or_ if key == ANSWERS else add)
-        for choice, parts in enumerate(cut):
-            found[choice][key] = parts
-        found[size][key] = [list(reduce(join, parts)) for parts in zip(*cut, strict=True)]
-    return found
-
-
-def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
-    """Yield the tuples of every factor of a finite law, and its cells."""
-    model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
-    if kind in ("MarkovChain", "MixingChain"):
-        if kind == "MixingChain":  # a step of this diameter stands for all: the table is not known
-            far, near = Fraction(kernel(-number(model["diameter"]))), Fraction(1)
-            steps = [[far, near], [near, near]]
-        else:
-            first, steps = chain_laws(part)
-            yield [0], {(v,): p for v, p in enumerate(first)}
-        yield from (([t, t + 1], as_factor(steps)) for t in range(part.size - 1))
-    elif kind in ("MarkovTree", "Network"):
-        above = enumerate(model["parents"] if kind == "MarkovTree" else ())
-        scopes = [[j] if up is None else [up, j] for j, up in above] or model["scopes"]
-        tables = model["tables" if kind == "MarkovTree" else "factors"]
-        need(scopes and not model.get("influences"), "influences alone are not decided here.")
-        for scope, table in zip(scopes, tables, strict=True):
-            own = [sizes[whole_number(place)] for place in scope]
-            cells = numbers(table, *own)
-            need(min(cells) >= 0 and any(cells) and len(set(scope)) == len(scope) > 0, "no factor.")
-            if kind == "MarkovTree":  # a law in every row
-                rows = (cells[start : start + own[-1]] for start in range(0, len(cells), own[-1]))
-                cells = [cell for row in rows for cell in law(row)]
-            yield scope, dict(zip(product(*map(range, own)), cells, strict=True))
-    else:
-        need(math.prod(sizes) <= 4 * MOST_CELLS, "so many cells are not written out.")
-        every = list(product(*map(range, sizes)))
+    def factors(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the tuples of every factor of the law, and its cells."""
+        model, kind = self.model, self.model["type"]
         if kind == "JointTable":
-            cells = law(numbers(model["probabilities"], *sizes))
+            scopes, tables = [list(range(self.size))], [model["probabilities"]]
+        elif kind == "MarkovTree":
+            scopes = [[j] if up is None else [up, j] for j, up in enumerate(model["parents"])]
+            tables = model["tables"]
         else:
-            one = one_arrangement(part)
-            cells = [one[tuple(map(cell.count, range(sizes[0])))] for cell in every]
-        yield list(range(part.size)), dict(zip(every, cells, strict=True))
+            need(not model.get("influences"), "influences alone are not decided here.")
+            scopes, tables = model["scopes"], model["factors"]
+        for scope, table in zip(scopes, tables, strict=True):
+            sizes = [self.sizes[place] for place in scope]
+            need(len(set(scope)) == len(scope) and min(scope) >= 0, "no scope.")
+            cells = numbers(table, *sizes)
+            need(min(cells) >= 0 and any(cells), "no factor.")
+            cells = law(cells) if kind == "JointTable" else cells
+            yield scope, dict(zip(product(*map(range, sizes)), cells, strict=True))
+
+    def weights(self) -> list[int]:
+        """Return how likely every cell is, times a constant."""
+        largest = 4 * MOST_CELLS if self.model["type"] == "JointTable" else MOST_CELLS
+        need(math.prod(self.sizes) <= largest, "it is too large.")
+        factors, cells = list(self.factors()), product(*map(range, self.sizes))
+        every = ([f[tuple(cell[k] for k in scope)] for scope, f in factors] for cell in cells)
+        return whole([decimal(math.prod(found)) for found in every])
+
+    def order(self, target: int, otherwise: Sequence[int] | None = None) -> Sequence[int]:
+        """Return all others, in the order that the certificate names, if it names one."""
+        others = [k for k in range(self.size) if k != target]
+        order = self.claim.certificate.get("orders", {}).get(str(target))
+        if order is not None and sorted(order) != others:
+            raise Broken("it does not follow: an order must name all others once.")
+        return order or otherwise or others
+
+    def rows(self, target: int, cells: Sequence[Any], order: Sequence[int]) -> list[list[Any]]:
+        """Return what is listed for all cells in rows, one for each value of a target."""
+        steps = [math.prod(self.sizes[k:]) for k in range(self.size + 1)]
+        first, *rest = (range(0, steps[k], steps[k + 1]) for k in (target, *order))
+        return [[cells[k + sum(more)] for more in product(*rest)] for k in first]
+
+    def knowledge(self, target: int, tables: Sequence[Any], limit: float = 0) -> Iterator[Any]:
+        """Yield what cells add up to, per value of the target, for all who know some others."""
+        # One by one is decided, until nobody who knows a part of the rest learns too much (M).
+        order = self.order(target)
+        waiting = [([self.rows(target, cells, order) for cells in tables], order, 0)]
+        while waiting:
+            here, left, known = waiting.pop()
+            self.claim.work(sum(map(len, chain(*here))))
+            admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
+            if not admitted or is_below(limit, *here):
+                continue
+            if not left:
+                yield [[total for (total,) in rows] for rows in here]
+                continue
+            step = len(here[0][0]) // self.sizes[left[0]]
+            starts = range(0, len(here[0][0]), step)
+            cut = [[[row[k : k + step] for k in starts] for row in rows] for rows in here]
+            unknown = [
+                [reduce(lambda a, b: list(map(add, a, b)), parts) for parts in rows] for rows in cut
+            ]
+            waiting.append((unknown, left[1:], known))
+            inner = ([[parts[v] for parts in rows] for rows in cut] for v in range(len(starts)))
+            waiting += [(tables, left[1:], known + 1) for tables in inner]
+
+    def check_table(self) -> None:
+        """Check everyone who does not know everyone else, at every output (A)."""
+        claim, weights, answers = self.claim, self.weights(), self.answers()
+        there = list({answer for answer, weight in zip(answers, weights, strict=True) if weight})
+        axes = [sorted(set(column)) for column in zip(*there, strict=True)]
+        claim.work(math.prod(map(len, axes)) * (100 * len(there) + len(weights) * self.size))
+        for output in product(*axes):
+            near = whole([kernel(distance(output, answer)) for answer in there])
+            kernels, cells = dict(zip(there, near, strict=True)), zip(weights, answers, strict=True)
+            tables = weights, [weight and weight * kernels[answer] for weight, answer in cells]
+            for target, name in enumerate(self.names):
+                for rows in self.knowledge(target, tables, float(kernel(-claim.stated))):
+                    possible = [(mass, its) for mass, its in zip(*rows, strict=True) if mass]
+                    for (p, one), (q, other) in permutations(possible, 2):
+                        claim.judge(Decimal(one * q) / Decimal(other * p), name)
+
+    def check_plans(self) -> None:
+        """Bound what all learn who do not know everyone else by plans of the certificate (L)."""
+        need(isinstance(self.claim.certificate.get("plans"), list), "no plans are given.")
+        plans = chain(self.claim.certificate["plans"], repeat(None))
+        for (name, p, q), plan in zip(self.pairs_of_laws(), plans, strict=False):
+            self.claim.work(8 * len(p) * len(q))
+            self.claim.judge(most_paid(p, q, plan), name, reached=False)
+
+    def pairs_of_laws(self) -> Iterator[tuple[Any, Mixture, Mixture]]:
+        """Yield a target and laws of the answers given two of its values, whoever is known."""
+        need(math.prod(self.sizes) <= MOST_CELLS, "there would be too many plans.")
+        cells = zip(self.answers(), self.weights(), strict=True)
+        table = [((answer, weight),) if weight else () for answer, weight in cells]
+        for target, name in enumerate(self.names):
+            for (rows,) in self.knowledge(target, [table]):
+                laws: list[Mixture] = [{} for row in rows if row]
+                for own, row in zip(laws, filter(None, rows), strict=True):
+                    for answer, weight in row:
+                        own[answer] = own.get(answer, 0) + weight
+                yield from ((name, p, q) for p, q in permutations(laws, 2))
+
+    def check_couplings(self) -> None:
+        """Bound what anyone learns by summing out one tuple after the other (I)."""
+        near = [dict[int, Decimal]() for _ in self.names]  # e^{D/2} of those coupled with each
+        for scope, cells in self.factors():
+            for (a, j), (b, k) in combinations(enumerate(scope), 2):
+                near[j][k] = near[k][j] = near[j].get(k, ONE) * cross_ratio(cells, a, b).sqrt()
+        budgets = [kernel(-(spread(values) + self.claim.charged) / 2) for values in self.added]
+        for target, name in enumerate(self.names):
+            nearest = [target]
+            for place in nearest:
+                nearest += near[place].keys() - set(nearest)
+            left, told = [dict(row) for row in near], list(budgets)
+            for j in self.order(target, nearest[:0:-1]):  # those whom nothing couples tell nothing
+                row, left[j] = left[j], {}
+                self.claim.work(4 + 4 * len(row) ** 2)
+                for k, own in row.items():
+                    del left[k][j]
+                    told[k] *= passed_on(own, told[j])
+                for (k, one), (m, other) in combinations(row.items(), 2):
+                    left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
+            self.claim.judge(told[target] ** 2, name, reached=False)
 
 
-def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
-    """Return a matrix as a factor of two tuples."""
-    return {(v, w): Fraction(p) for v, row in enumerate(rows) for w, p in enumerate(row)}
+def is_below(limit: float, masses: Any, densities: Any = ()) -> bool:
+    """Whether nobody who knows some of these cells learns more than a limit, in floats (M)."""
+    rows = [(own, its) for own, its in zip(masses, densities, strict=False) if any(own)]
+    if not limit or len(rows) < 2 or any(0 in own for own, _ in rows):
+        return bool(limit) and len(rows) < 2
+    near = [list(map(truediv, its, own)) for own, its in rows]
+    for v, w in combinations(range(len(rows)), 2):
+        odds, ratios = [*map(truediv, rows[v][0], rows[w][0])], [*map(truediv, near[v], near[w])]
+        b = math.sqrt(min(max(near[u]) / min(near[u]) for u in (v, w)))
+        a = math.sqrt(max(odds) / min(odds))
+        most = max(max(ratios), 1 / min(ratios)) * ((1 + a * b) / (a + b)) ** 2
+        if not most * (1 + 1e-12) <= limit:  # for ten roundings; true of what is no number
+            return False
+    return True
 
 
-def check_plans(part: Part) -> None:
-    """Bound what all learn who do not know everyone else by the plans of the certificate (L)."""
-    plans: Any = part.claim.certificate.get("plans")
-    small = math.prod(map(len, part.domains)) <= MOST_CELLS
-    need(isinstance(plans, list) and small, "no plans are given, or too many.")
-    price, work = prices_between(answers_of(part)), 0
-    for place, (name, p, q) in enumerate(pairs_of_laws(part)):
-        work += 8 * len(p) * len(q)
-        need(work <= MOST_WORK, "there are too many plans.")
-        plan = plans[place] if place < len(plans) else None
-        part.claim.judge(most_paid(p, q, price, plan), name, reached=False)
-
-
-def prices_between(answers: Sequence[Vector]) -> Callable[[int, int], Decimal]:
-    """Return e^c between two answers, numbered as they first occur."""
-    different = list(dict.fromkeys(answers))
-    return lru_cache(2**20)(lambda k, m: kernel(-distance(different[k], different[m])))
-
-
-def pairs_of_laws(part: Part) -> Iterator[tuple[Any, Mixture, Mixture]]:
-    """Yield a target and the laws of the answers given two of its values, for all that is known."""
-    sizes, places = [len(values) for values in part.domains], dict[Vector, int]()
-    need(8 * part.size * math.prod(2 * size for size in sizes) <= MOST_WORK, "it is too large.")
-    numbered = [places.setdefault(answer, len(places)) for answer in answers_of(part)]
-    cells = list(zip(product(*map(range, sizes)), numbered, weights_of(part), strict=True))
-    for target, name in enumerate(part.names):
-        others = [k for k in range(part.size) if k != target]
-        counts = range(part.fewest, min(part.most, part.size - 2) + 1)
-        for known in chain(*(combinations(others, count) for count in counts)):
-            given: dict[tuple[int, ...], dict[int, Mixture]] = {}
-            for cell, answer, weight in cells:
-                if weight:
-                    laws = given.setdefault(tuple(cell[k] for k in known), {})
-                    own = laws.setdefault(cell[target], {})
-                    own[answer] = own.get(answer, 0) + weight
-            for laws in given.values():
-                yield from ((name, p, q) for p, q in permutations(laws.values(), 2))
-
-
-def most_paid(p: Mixture, q: Mixture, price: Callable[[int, int], Decimal], plan: Any) -> Decimal:
+def most_paid(p: Mixture, q: Mixture, plan: Any) -> Decimal:
     """Return the most that a plan, a list of [from, to, mass], pays per mass of q."""
-    moves, columns = [dict[int, Decimal]() for _ in p], list(q)
-    for one, other, mass in plan or ():
-        if number(mass) > 0:
-            moves[whole_number(one)][columns[whole_number(other)]] = decimal(number(mass))
+    moves, answers = [dict[Any, Fraction]() for _ in p], list(q)
+    for k, m, mass in plan or ():
+        if number(mass) > 0 <= min(k, m):
+            moves[k][answers[m]] = number(mass)
     paid = dict.fromkeys(q, Decimal(0))
-    for (k, mass), row in zip(p.items(), moves, strict=True):
-        to = row or {min(q, key=partial(price, k)): ONE}  # by default to the nearest
-        share = mass / sum(to.values())  # whatever the plan says, a row adds up to its mass
-        for m, moved in to.items():
-            paid[m] += share * moved * price(k, m)
+    for (one, mass), row in zip(p.items(), moves, strict=True):
+        to = row or {min(q, key=partial(distance, one)): Fraction(1)}  # by default to the nearest
+        for other, moved in to.items():  # whatever the plan says, a row adds up to its mass
+            paid[other] += decimal(mass * moved / sum(to.values())) * kernel(-distance(one, other))
     most = max(paid[m] / mass for m, mass in q.items())
-    return most * sum(q.values()) / sum(p.values())
+    return Decimal(most * sum(q.values()) / sum(p.values()))
 
 
-def check_couplings(part: Part) -> None:
-    """Bound what anyone learns by summing out one tuple after the other (I)."""
-    work, near = 0, [dict[int, Decimal]() for _ in part.names]  # e^{D/2} of those coupled with each
-    for scope, cells in factors_of(part):
-        for a, b in combinations(range(len(scope)), 2):
-            j, k, ratio = scope[a], scope[b], cross_ratio(cells, a, b)
-            near[j][k] = near[k][j] = near[j].get(k, ONE) * ratio.sqrt()
-    budgets = [kernel(-(spread(values) + part.claim.charged) / 2) for values in part.added]
-    for target, name in enumerate(part.names):
-        nearest, seen = [target], {target}
-        for place in nearest:
-            nearest += near[place].keys() - seen
-            seen |= near[place].keys()
-        left, told = [dict(row) for row in near], list(budgets)
-        for j in part.order(target, nearest[:0:-1]):  # those whom nothing couples tell nothing
-            row, left[j] = left[j], {}
-            work += 4 + 4 * len(row) ** 2
-            need(work <= MOST_WORK, "too many tuples are coupled.")
-            for k, own in row.items():
-                del left[k][j]
-                told[k] *= passed_on(own, told[j])
-            for (k, one), (m, other) in combinations(row.items(), 2):
-                left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
-        part.claim.judge(told[target] ** 2, name, reached=False)
-
-
-def passed_on(one: Any, other: Any) -> Any:
+def passed_on(one: Decimal, other: Decimal) -> Decimal:
     """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
     return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
 
 
-def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
-    """Return the largest cross-ratio of a factor in its tuples a and b, a < b."""
-    quotients: dict[tuple[int, ...], list[Fraction]] = {}
+def cross_ratio(cells: Any, a: int, b: int) -> Decimal:
+    """Return the largest cross-ratio of a factor in tuples a < b; of zeros, infinity."""
+    quotients: dict[Any, list[Fraction]] = {}
     for place, cell in cells.items():
         for w in range(place[a]):
             other = cells[(*place[:a], w, *place[a + 1 :])]
@@ -679,187 +532,28 @@ def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
     return decimal(max([Fraction(1), *(max(found) / min(found) for found in quotients.values())]))
 
 
-def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
-    """Return the law of the first state and the transitions, the same for all steps."""
-    need(part.model["type"] == "MarkovChain", "it is no chain.")
-    states, first = range(len(part.domains[0])), part.model["initial"]
-    steps = [law(numbers(row, len(states))) for row in part.model["transition"]]
-    need(len(steps) == len(states), "transition must be one matrix for all steps.")
-    if first is not None:
-        return law(numbers(first, len(states))), steps
-    kept, found = [list(row) for row in steps], [Fraction(1)]
-    for n in states[:0:-1]:  # leave out state after state, then put them back
-        out = sum(kept[n][:n], Fraction(0))
-        need(out, "the chain has no single stationary law.")
-        for i in range(n):
-            kept[i][n] /= out
-            kept[i][:n] = [kept[i][j] + kept[i][n] * kept[n][j] for j in range(n)]
-    for n in states[1:]:
-        found.append(sum(map(mul, found, (row[n] for row in kept[:n])), Fraction(0)))
-    return [value / sum(found) for value in found], steps
-
-
-def check_chain(part: Part) -> None:
-    """Check a chain: of one that favours order the limits of large outputs alone (F, G)."""
-    (first, p), added = chain_laws(part), part.added
-    totals = [[sum(v) for v in values] for values in added]
-    order = sorted(range(len(p)), key=lambda v: sum(values[v] for values in totals))
-    pairs = list(pairwise(order))  # other minors follow from these, multiplied, if no entry is 0
-    minors = [p[a][v] * p[b][w] - p[a][w] * p[b][v] for (a, b), (v, w) in product(pairs, pairs)]
-    alternate = len(p) == 2 and max(minors) <= 0 and len(set(map(tuple, added))) == 1
-    if alternate and spread(added[0]) <= part.claim.epsilon:
-        return
-    rising = all(all(map(le, values[v], values[w])) for values in added for v, w in pairs)
-    if rising and min(minors, default=0) >= 0 and min(map(min, [*p, first])) > 0:
-        for sign in (1, -1):
-            Walk(part, [[kernel(-sign * x) for x in values] for values in totals], None).check()
-    else:
-        Walk(part, *on_lattice(part)).check()
-
-
-class Walk:
-    """Goes from targets along a chain, to everyone who may be the nearest known."""
-
-    # Without a unit a mixture is its mass, at 0, and its E[e^{±Σf/λ}], at 1 (F).
-
-    def __init__(self, part: Part, adds: Sequence[Sequence[Any]], unit: Fraction | None) -> None:
-        """Prepare the steps in both directions, the law at every place, and how far to go."""
-        self.part, self.adds, self.unit, self.work = part, adds, unit, 0
-        first, exact = chain_laws(part)
-        self.forth = power = [[decimal(p) for p in row] for row in exact]
-        self.back = list(map(list, zip(*self.forth, strict=True)))
-        self.laws = [[decimal(p) for p in first]]
-        for _ in part.names[1:]:
-            self.laws.append([sum(map(mul, self.laws[-1], into)) for into in self.back])
-        wanted = part.claim.certificate.get("radius")  # or the first that costs nothing
-        if not part.most and part.size**3 * len(exact) ** 2 <= MOST_WORK:
-            wanted = part.size  # who knows nobody has but one window: no need to cut it off
-        little = NEGLIGIBLE * decimal(part.claim.epsilon)
-        for radius in range(1, part.size + 1):
-            self.radius, self.penalty = radius, cross_ratio(as_factor(power), 0, 1)
-            if radius == wanted or (not wanted and self.penalty <= 1 + little):
-                break
-            power = [[sum(map(mul, row, into)) for into in self.back] for row in power]
-
-    def check(self) -> None:
-        """Check everybody, whoever is the nearest known on either side (K)."""
-        part, claim = self.part, self.part.claim
-        for own in set(map(tuple, self.adds)):
-            alike = [i for i in range(part.size) if tuple(self.adds[i]) == own]
-            begin = [self.moved({0: ONE} if self.unit else {0: ONE, 1: ONE}, x) for x in own]
-            for targets, before, left, given in self.sides(alike, begin, -1):
-                if left == "known" and not part.most:
-                    continue
-                for (target, *_), after, right, mixtures in self.sides(targets, given, 1):
-                    ends, known = [left, right], part.size - 1 - before - after  # at most
-                    if part.fewest > known or ends.count("known") > part.most:
-                        continue  # nobody is admitted
-                    name, far = part.names[target], ends.count("far")
-                    if before == after == far == 0:  # x_i alone moves the answer
-                        claim.judge_moves([spread(part.added[target])], name, reached=False)
-                        continue
-                    self.work += sum(map(len, mixtures))
-                    quotient = largest_quotient(mixtures, self.unit) * self.penalty**far
-                    claim.judge(quotient, name, reached=not far and known <= part.most)
-
-    def sides(self, who: Sequence[int], begin: list[Mixture], direction: int) -> Iterator[Side]:
-        """Yield what lies in a direction, beginning with a mixture for each value of the target."""
-        ends = (self.back, [ONE] * len(begin)), (self.forth, self.laws[0])
-        states, (into, last) = range(len(begin)), ends[direction < 0]
-        waiting = [(who, 0, [[begin[v] if u == v else {} for u in states] for v in states])]
-        while waiting:
-            who, unknown, here = waiting.pop()
-            inside = {i: i + direction * (unknown + 1) for i in who}
-            inside = {i: place for i, place in inside.items() if 0 <= place < len(self.laws)}
-            if len(inside) < len(who):
-                ended = [i for i in who if i not in inside]
-                yield ended, unknown, "none", [self.mixed(last, row) for row in here]
-            far = unknown + 1 == self.radius
-            steps = into if inside else []
-            there = [[self.mixed(weights, row) for weights in steps] for row in here]
-            for w in states:
-                possible = [i for i, place in inside.items() if self.laws[place][w]]
-                if possible:
-                    yield possible, unknown, "far" if far else "known", [row[w] for row in there]
-            for adds in () if far else {tuple(self.adds[place]) for place in inside.values()}:
-                alike = [i for i, place in inside.items() if tuple(self.adds[place]) == adds]
-                waiting.append(
-                    (alike, unknown + 1, [[*map(self.moved, row, adds)] for row in there])
-                )
-
-    def moved(self, mixture: Mixture, x: Any) -> Mixture:
-        """Return a mixture to which a tuple adds something."""
-        if self.unit:
-            return {atom + x: mass for atom, mass in mixture.items()}
-        return mixture | {1: mixture[1] * x}
-
-    def mixed(self, weights: Sequence[Decimal], mixtures: Sequence[Mixture]) -> Mixture:
-        """Return the sum of mixtures with weights."""
-        found: Mixture = {}
-        for weight, mixture in zip(weights, mixtures, strict=True):
-            self.work += len(mixture)
-            for atom, mass in mixture.items() if weight else ():
-                found[atom] = found.get(atom, 0) + weight * mass
-        need(self.work <= MOST_WORK and len(found) <= MOST_ATOMS, "the chain is too long.")
-        return found
-
-
 def on_lattice(part: Part) -> tuple[list[list[int]], Fraction]:
     """Return what each value of each tuple adds to one answer, in whole multiples of a unit."""
     need(len(part.added[0][0]) == 1, "several answers, or a function.")
     values = [[x for (x,) in own] for own in part.added]
-    below = math.lcm(*(x.denominator for own in values for x in own))
-    unit = Fraction(math.gcd(*(int(x * below) for own in values for x in own)) or 1, below)
+    below = math.lcm(*(x.denominator for x in chain(*values)))
+    unit = Fraction(math.gcd(*(int(x * below) for x in chain(*values))) or 1, below)
     return [[int(x / unit) for x in own] for own in values], unit
 
 
-def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction | None) -> Decimal:
+def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
     """Return the largest quotient of the densities of mixtures that are possible (A)."""
     atoms = sorted(set(chain(*mixtures)))
-    steps, densities = [kernel((b - a) * (unit or 0)) for a, b in pairwise(atoms)], []
-    for mixture in mixtures:
-        total = sum(mixture.values()) if unit else mixture[0]
-        if total:
-            masses = [mixture.get(atom, 0) / total for atom in atoms]
-            below, above = masses[:1], [Decimal(0)]  # from there or below; from above
-            for step, mass in zip(steps, masses[1:], strict=True):
-                below.append(below[-1] * step + mass)
-            for step, mass in zip(steps[::-1], masses[:0:-1], strict=True):
-                above.append((above[-1] + mass) * step)
-            densities.append(list(map(add, below, above[::-1])) if unit else masses[1:])
+    steps, densities = [kernel((b - a) * unit) for a, b in pairwise(atoms)], []
+    for mixture in filter(None, mixtures):
+        masses, total = [mixture.get(atom, 0) for atom in atoms], sum(mixture.values())
+        below, above = masses[:1], [Decimal(0)]  # from there or below; from above
+        for step, mass in zip(steps, masses[1:], strict=True):
+            below.append(below[-1] * step + mass)
+        for step, mass in zip(steps[::-1], masses[:0:-1], strict=True):
+            above.append((above[-1] + mass) * step)
+        densities.append([(a + b) / total for a, b in zip(below, above[::-1], strict=True)])
     return max((max(found) / min(found) for found in zip(*densities, strict=True)), default=ONE)
-
-
-def check_counts(part: Part) -> None:
-    """Check one answer to which all members of a group add alike, by counts (J)."""
-    need(part.model["type"] in ("BinaryGroup", "CategoryGroup"), "it is no group.")
-    (own, *others), unit = on_lattice(part)
-    need(all(adds == own for adds in others), "the members add differently.")
-    values, work = len(own), 0
-    weights = {held: decimal(p) for held, p in one_arrangement(part).items()}
-    for known in range(part.fewest, min(part.most, part.size - 2) + 1):
-        unknown = [
-            (n, ways, sum(map(mul, n, own))) for n, ways in counts(part.size - 1 - known, values)
-        ]
-        for told, _ in counts(known, values):
-            work += 8 * len(unknown) * values
-            need(work <= MOST_WORK, "the group is too large.")
-            given: list[Mixture] = [{} for _ in own]
-            for v, mixture in enumerate(given):
-                base = [n + (u == v) for u, n in enumerate(told)]
-                for n, ways, x in unknown:
-                    mass = ways * weights[tuple(map(add, base, n))]
-                    mixture[own[v] + x] = mixture.get(own[v] + x, 0) + mass
-            part.claim.judge(largest_quotient(given, unit), "a member")
-
-
-def one_arrangement(part: Part) -> dict[tuple[int, ...], Fraction]:
-    """Return how likely one arrangement of the members is, by how many hold each value."""
-    values, binary = len(part.domains[0]), part.model["type"] == "BinaryGroup"
-    need(math.comb(part.size + values - 1, part.size) <= MOST_WORK, "the group is too large.")
-    held = sorted(counts(part.size, values), reverse=binary)  # there by the number of ones
-    stored = law(numbers(part.model["count_probabilities"], len(held)))
-    return {n: p / ways for (n, ways), p in zip(held, stored, strict=True)}
 
 
 def counts(members: int, values: int) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -871,254 +565,345 @@ def counts(members: int, values: int) -> Iterator[tuple[tuple[int, ...], int]]:
             yield (n, *rest), math.comb(members, n) * ways
 
 
-# --- Gaussian values ------------------------------------------------------------------------------
+class Group(Finite):
+    """Members who may be exchanged for each other."""
+
+    def arrangements(self) -> dict[tuple[int, ...], Fraction]:
+        """Return how likely one arrangement of the members is, by how many hold each value."""
+        many = math.comb(self.size + self.sizes[0] - 1, self.size)
+        stored = law(numbers(self.model["count_probabilities"], many))  # binary: by number of 1s
+        held = sorted(counts(self.size, self.sizes[0]), reverse=self.model["type"] == "BinaryGroup")
+        return {n: p / ways for (n, ways), p in zip(held, stored, strict=True)}
+
+    def factors(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the law as one factor."""
+        need(math.prod(self.sizes) <= MOST_CELLS, "so many cells are not written out.")
+        one, values = self.arrangements(), range(self.sizes[0])
+        cells = product(values, repeat=self.size)
+        yield range(self.size), {cell: one[tuple(map(cell.count, values))] for cell in cells}
+
+    def check_family(self) -> None:
+        """Check one answer to which all members add alike, by counts (J)."""
+        ((own, *others), unit), values = on_lattice(self), self.sizes[0]
+        need(all(adds == own for adds in others), "the members add differently.")
+        weights = {n: decimal(p) for n, p in self.arrangements().items()}
+        for known in range(self.fewest, min(self.most, self.size - 2) + 1):
+            unknown = list(counts(self.size - 1 - known, values))
+            for told, _ in counts(known, values):
+                self.claim.work(8 * len(unknown) * values)
+                given: list[Mixture] = [{} for _ in own]
+                for v, mixture in enumerate(given):
+                    base = [n + (u == v) for u, n in enumerate(told)]
+                    for n, ways in unknown:
+                        mass, atom = ways * weights[tuple(map(add, base, n))], sum(map(mul, n, own))
+                        if mass:
+                            mixture[own[v] + atom] = mixture.get(own[v] + atom, 0) + mass
+                self.claim.judge(largest_quotient(given, unit), "a member")
 
 
-@dataclass(frozen=True)
-class Known:
-    """The covariance of tuples and, behind them, answers, given what is known, in whole numbers."""
+class Chain(Finite):
+    """Steps of a Markov chain."""
 
-    # Times a unit and the determinant of what is known: then no division has a remainder (Bareiss).
-    rows: list[list[int]]
-    unit: int
-    det: int = 1
+    def laws(self) -> tuple[list[Fraction], list[list[Fraction]]]:
+        """Return the law of the first state and the transitions, the same for all steps."""
+        states, first = range(self.sizes[0]), self.model["initial"]
+        steps = [law(numbers(row, len(states))) for row in self.model["transition"]]
+        need(len(steps) == len(states), "transition must be one matrix for all steps.")
+        if first is not None:
+            return law(numbers(first, len(states))), steps
+        kept, found = [list(row) for row in steps], [Fraction(1)]
+        for n in states[:0:-1]:  # leave out state after state, then put them back
+            out = sum(kept[n][:n], ZERO)
+            need(out, "the chain has no single stationary law.")
+            for i in range(n):
+                kept[i][n] /= out
+                kept[i][:n] = [kept[i][j] + kept[i][n] * kept[n][j] for j in range(n)]
+        for n in states[1:]:
+            found.append(sum(map(mul, found, (row[n] for row in kept[:n])), ZERO))
+        return [value / sum(found) for value in found], steps
 
-    def given(self, place: int) -> Known:
-        """Let one more be known."""
-        pivot, column = self.rows[place][place], [row[place] for row in self.rows]
-        need(pivot > 0, "the covariance must be positive definite.")
-        rows = [
-            [(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
-            for row, mine in zip(self.rows, column, strict=True)
-        ]
-        return Known(rows, self.unit, pivot)
+    def factors(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the first law and the steps."""
+        first, steps = self.laws()
+        yield [0], {(v,): p for v, p in enumerate(first)}
+        cells = {(v, w): p for v, row in enumerate(steps) for w, p in enumerate(row)}
+        yield from (([t, t + 1], cells) for t in range(self.size - 1))
 
-    def value(self, one: int, other: int) -> Fraction:
-        """Return one covariance."""
-        return Fraction(self.rows[one][other], self.det * self.unit)
+    def check_family(self) -> None:
+        """Check all windows (K): of a chain that favours order, at large outputs alone (F, G)."""
+        (first, p), added = self.laws(), self.added
+        totals = [[sum(v) for v in values] for values in added]
+        order = sorted(range(len(p)), key=lambda v: sum(values[v] for values in totals))
+        pairs = [*pairwise(order)]  # other minors follow from these, multiplied, if no entry is 0
+        minors = [p[a][v] * p[b][w] - p[a][w] * p[b][v] for (a, b), (v, w) in product(pairs, pairs)]
+        alike = all(own == added[0] for own in added)
+        if len(p) == 2 and max(minors) <= 0 and alike and spread(added[0]) <= self.claim.epsilon:
+            return
+        rising = all(all(map(le, values[v], values[w])) for values in added for v, w in pairs)
+        if rising and min(minors, default=0) >= 0 and min(map(min, [*p, first])) > 0:
+            for sign in (1, -1):
+                self.walk([[kernel(-sign * x) for x in values] for values in totals], None)
+        else:
+            self.walk(*on_lattice(self))
 
+    def walk(self, adds: Sequence[Sequence[Any]], unit: Fraction | None) -> None:
+        """Check all windows. Without a unit, a mixture is its mass, at 0, and its E[e^{±Σf/λ}]."""
+        claim, (first, exact) = self.claim, self.laws()
+        forth = power = [[decimal(p) for p in row] for row in exact]
+        back, laws = list(zip(*forth, strict=True)), [[decimal(p) for p in first]]
+        for _ in self.names[1:]:
+            laws.append([sum(map(mul, laws[-1], into)) for into in back])
+        wanted, little = claim.certificate.get("radius"), decimal(claim.epsilon) * Decimal("1e-17")
+        for radius in range(1, self.size + 1):
+            cells = {(v, w): Fraction(p) for v, row in enumerate(power) for w, p in enumerate(row)}
+            penalty = cross_ratio(cells, 0, 1)
+            if radius == wanted or (not wanted and penalty <= 1 + little):
+                break  # by default where it costs nothing: calibrated noise leaves more than that
+            power = [[sum(map(mul, row, into)) for into in back] for row in power]
 
-def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
-    """Check jointly Gaussian values, over all sets of known tuples, exactly (C)."""
-    size, claim = part.size, part.claim
-    fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
-    need(fits, "the covariance must be symmetric.")
-    widths = [high - low for low, high in part.domains]
-    both = zip(part.added, widths, strict=True)
-    weights = [[(b - a) / width for a, b in zip(*ends, strict=True)] for ends, width in both]
-    answers = list(zip(*weights, strict=True))
-    rows = [row + [sum(map(mul, answer, row)) for answer in answers] for row in covariance]
-    rows += [
-        [sum(map(mul, answer, column)) for column in zip(*rows, strict=True)] for answer in answers
-    ]
-    unit = math.lcm(*(value.denominator for row in rows for value in row))
-    start = Known([[int(value * unit) for value in row] for row in rows], unit)
-    simple = len(answers) == 1 and claim.mu is None and not is_clamped(claim)
-    trees = claim.certificate.get("branches", {}) if simple else {}
-    for target in range(size):
-        others = [k for k in range(size) if k != target]
-        branch(part, start, target, others, 0, trees.get(str(target)))
+        def moved(mixture: Mixture, x: Any) -> Mixture:
+            if unit:
+                return {atom + x: mass for atom, mass in mixture.items()}
+            return {atom: mass * x if atom else mass for atom, mass in mixture.items()}
 
+        def mixed(weights: Sequence[Decimal], mixtures: Sequence[Mixture]) -> Mixture:
+            found: Mixture = {}
+            for weight, mixture in zip(weights, mixtures, strict=True):
+                claim.work(len(mixture))
+                for atom, mass in mixture.items() if weight else ():
+                    found[atom] = found.get(atom, 0) + weight * mass
+            need(len(found) <= 2**12, "the unknown add too many different numbers.")
+            return found
 
-def branch(part: Part, state: Known, target: int, open_: list[int], known: int, tree: Any) -> None:
-    """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
-    # A tree is [whom to decide about, the tree if known, the tree if not]; 0 where one bound covers
-    # all that is open; or nothing, to try all of it.
-    if known + len(open_) < part.fewest:
-        return
-    if tree == 0 and tree is not None:
-        if not is_bounded(part, state, target, open_):
-            raise Broken(f"it does not follow: a branch about {part.names[target]} may leak more.")
-    elif not open_ or known == part.most:
-        check_moves(part, state, target)
-    else:
-        need(tree or len(open_) < MOST_GAUSSIAN, "too many tuples are undecided.")
-        place, if_known, if_not = tree or (open_[0], None, None)
-        if place not in open_:
-            raise Broken("it does not follow: the certificate decides about nobody.")
-        rest = [k for k in open_ if k != place]
-        branch(part, state.given(place), target, rest, known + 1, if_known)
-        branch(part, state, target, rest, known, if_not)
+        def side(target: int, begin: list[Mixture], direction: int) -> Iterator[Any]:
+            """Yield how a side of the target ends, after how many unknown, and what they add."""
+            states, place = range(len(begin)), target + direction
+            into, last = (back, [ONE] * len(begin)) if direction > 0 else (forth, laws[0])
+            here = [[begin[v] if u == v else {} for u in states] for v in states]
+            for unknown in range(radius):
+                if not 0 <= place < self.size:
+                    yield "none", 0, unknown, [mixed(last, row) for row in here]
+                    return
+                there = [[mixed(weights, row) for weights in into] for row in here]
+                end = "far" if unknown + 1 == radius else "known"
+                for w in states:
+                    if laws[place][w]:
+                        yield end, w, unknown, [row[w] for row in there]
+                here = [[*map(moved, row, adds[place])] for row in there]
+                place += direction
 
-
-def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
-    """Whether nobody learns more than ε who knows this and any part of what is open (H)."""
-    low, high = part.domains[target]
-    order = [*open_, target, -1]
-    state = Known([[state.rows[j][k] for k in order] for j in order], state.unit, state.det)
-    v0, c0, f0 = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
-    for place in range(len(open_)):
-        state = state.given(place)
-    v, c, f = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
-    need(v > 0, "the covariance must be positive definite.")
-    d, s, q = v0 - v, c0 - c, f0 - f  # what is explained by all that is open
-    rest = part.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
-    square = (c * d - s * v) ** 2 + max(d * q - s * s, Fraction(0)) * v * v0
-    return bool(rest >= 0 and 4 * rest**2 >= square)
-
-
-def check_moves(part: Part, state: Known, target: int) -> None:
-    """Compare how far the answers move, where x_i moves over its range, with the promise."""
-    size, row, name, claim = part.size, state.rows[target], part.names[target], part.claim
-    widths = [high - low for low, high in part.domains]
-    need(row[target] > 0, "the covariance must be positive definite.")
-    if is_clamped(claim):
-        own = widths[target] / row[target]
-        shares = [min(Fraction(1), abs(row[u]) * own / widths[u]) for u in range(size)]
-        reach = [[abs(b - a) for a, b in zip(*ends, strict=True)] for ends in part.added]
-        bounds = [sum(map(mul, shares, answer)) for answer in zip(*reach, strict=True)]
-        claim.judge_moves(bounds, name, reached=False)
-    elif claim.mu is None:
-        moves = [Fraction(value, row[target]) * widths[target] for value in row[size:]]
-        claim.judge_moves(moves, name)
-    else:
-        released = replace(state, rows=[list(values) for values in state.rows])
-        for place in range(size, len(row)):
-            released.rows[place][place] += state.det * state.unit  # the noise of this answer
-        for place in range(size, len(row)):
-            released = released.given(place)
-        gain = 1 / released.value(target, target) - 1 / state.value(target, target)
-        claim.judge_mu(gain * widths[target] ** 2, name, reached=True)
-
-
-def is_clamped(claim: Claim) -> bool:
-    """Whether values are clamped into their ranges: for all answers, or for none."""
-    found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
-    need(len(found) == 1 and found <= {True, False}, "clamp all answers, or none.")
-    return found == {True}
-
-
-def check_alike(part: Part) -> None:
-    """Check members who are alike (groups), or steps alike (series)."""
-    model, size, claim, clamped = part.model, part.size, part.claim, is_clamped(part.claim)
-    stored, series = model["correlation"], model["type"] == "GaussianSeries"
-    low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
-    variance = None if model["variance"] is None else number(model["variance"])
-    limit = -1 if series or size < 3 else Fraction(-1, size - 1)
-    need(limit < low <= high < 1 and (variance is None or variance > 0), "this is no Gaussian law.")
-    alike = len(set(map(tuple, part.added))) == 1 and (low >= 0 or not series)
-    simple = alike and part.fewest == 0 and part.most == size - 1
-    if simple and (variance is None or clamped or claim.mu is None):
-        # Who knows nobody else learns most; of a series, about its middle (D).
-        middle, most = (size - 1) // 2, max(high, Fraction(0))
-        share = sum(most ** (abs(t - middle) if series else int(t != middle)) for t in range(size))
-        moves = [share * (b - a) for a, b in zip(*part.added[middle], strict=True)]
-        claim.judge_moves(moves, part.names[middle], reached=variance is None or not clamped)
-        return
-    plain = variance is not None or (claim.mu is None and not clamped)
-    need(low == high and plain, "unequal members, or a range below 0, are not decided here.")
-    steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
-    check_gaussian(part, [[(variance or 1) * low**step for step in row] for row in steps])
+        kinds, seen = [adds.index(own) for own in adds], set()
+        for target, name in enumerate(self.names):
+            begin = [moved({0: ONE} if unit else {0: ONE, 1: ONE}, x) for x in adds[target]]
+            for left, w, before, given in side(target, begin, -1):
+                sight = left, w, before, *kinds[target - before : target + radius + 1]
+                if sight in seen or (left == "known" and not self.most):
+                    continue
+                seen.add(sight)
+                for right, _, after, mixtures in side(target, given, 1):
+                    known, ends = self.size - 1 - before - after, [left, right]  # known at most
+                    if self.fewest > known or ends.count("known") > self.most:
+                        continue
+                    claim.work(sum(map(len, mixtures)))
+                    if unit:
+                        quotient = largest_quotient(mixtures, unit)
+                    else:
+                        tilts = [mixture[1] / mixture[0] for mixture in mixtures]
+                        quotient = max(tilts) / min(tilts)
+                    reached = "far" not in ends and known <= self.most
+                    claim.judge(quotient * penalty ** ends.count("far"), name, reached=reached)
 
 
-# --- From the file to its parts -------------------------------------------------------------------
+class Real(Part):
+    """Jointly Gaussian values on intervals."""
+
+    def check(self) -> None:
+        """Check a covariance, or members who are alike (groups), or steps alike (series)."""
+        claim, model, size = self.claim, self.model, self.size
+        clamps = {query.get("clamp") for query in claim.queries}
+        fine = self.added and not claim.charged and clamps in ({True}, {False})
+        need(fine, "about such values, only sums are decided, all clamped or none.")
+        self.clamped = clamps == {True}
+        if model["type"] == "Gaussian":
+            return self.check_covariance([numbers(row, size) for row in model["covariance"]])
+        stored, series = model["correlation"], model["type"] == "GaussianSeries"
+        low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
+        free = model["variance"] is None
+        variance = number(1 if free else model["variance"])
+        limit = -1 if series or size < 3 else Fraction(-1, size - 1)
+        need(limit < low <= high < 1 and variance > 0, "this is no Gaussian law.")
+        alike = all(own == self.added[0] for own in self.added) and (low >= 0 or not series)
+        everyone = self.fewest == 0 and self.most == size - 1
+        if alike and everyone and (free or self.clamped or not claim.gaussian):
+            # Who knows nobody else learns most; of a series, about its middle (D).
+            steps = (abs(k - (size - 1) // 2) for k in range(size))
+            share = sum(max(high, ZERO) ** (step if series else min(step, 1)) for step in steps)
+            moves = [share * (b - a) for a, b in zip(*self.added[0], strict=True)]
+            return claim.judge_moves(moves, self.names[0], reached=free or not self.clamped)
+        need(low == high and not (free and (claim.gaussian or self.clamped)), "unequal members.")
+        apart = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
+        return self.check_covariance([[variance * low**step for step in row] for row in apart])
+
+    def check_covariance(self, covariance: list[list[Fraction]]) -> None:
+        """Check all sets of known tuples, exactly, in whole numbers (C)."""
+        claim, both = self.claim, zip(self.added, self.domains, strict=True)
+        symmetric = covariance == list(map(list, zip(*covariance, strict=True)))
+        need(symmetric and len(covariance) == self.size, "the covariance must be symmetric.")
+        slopes = [[(b - a) / (y - x) for a, b in zip(*ends, strict=True)] for ends, (x, y) in both]
+        answers = list(zip(*slopes, strict=True))
+        rows = [row + [sum(map(mul, answer, row)) for answer in answers] for row in covariance]
+        columns = list(zip(*rows, strict=True))
+        rows += [[sum(map(mul, answer, column)) for column in columns] for answer in answers]
+        for place in range(self.size, len(rows)):
+            rows[place][place] += int(claim.gaussian)  # of what is released, with this noise
+        self.unit = math.lcm(*(value.denominator for value in chain(*rows)))
+        start = [[int(value * self.unit) for value in row] for row in rows], 1
+        simple = len(answers) == 1 and not claim.gaussian and not self.clamped
+        trees = claim.certificate.get("branches", {}) if simple else {}
+        for target in range(self.size):
+            others = [k for k in range(self.size) if k != target]
+            self.branch(start, target, others, 0, trees.get(str(target)))
+
+    def branch(self, state: Any, target: int, left: list[int], known: int, tree: Any) -> None:
+        """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
+        # A tree is [whom to decide about, the tree if known, the tree if not]; 0 where one bound
+        # covers all who are left; or nothing, to try all of it.
+        name = self.names[target]
+        if known + len(left) < self.fewest:
+            return
+        if tree == 0 and tree is not None:
+            if not self.is_bounded(state, target, left):
+                raise Broken(f"it does not follow: a branch about {name} may leak more.")
+        elif not left or known == self.most:
+            self.check_moves(state, target)
+        else:
+            need(tree or len(left) < MOST_GAUSSIAN, "too many tuples are undecided.")
+            place, if_known, if_not = tree or (left[0], None, None)
+            rest = [k for k in left if k != place]
+            need(rest != left, "the certificate decides about nobody.")
+            self.branch(given(state, place), target, rest, known + 1, if_known)
+            self.branch(state, target, rest, known, if_not)
+
+    def is_bounded(self, state: Any, target: int, left: list[int]) -> bool:
+        """Whether nobody learns more than ε who knows this and any part of who is left (H)."""
+        (rows, det), order, (low, high) = state, [*left, target, -1], self.domains[target]
+        outer = [[rows[j][k] for k in order] for j in order], det
+        moments, places = [], ((-2, -2), (-2, -1), (-1, -1))
+        for rows, det in (outer, reduce(given, range(len(left)), outer)):
+            moments.append([Fraction(rows[j][k], det) for j, k in places])
+        (v0, c0, f0), (v, c, f) = moments
+        need(v > 0, "the covariance must be positive definite.")
+        d, s, q = v0 - v, c0 - c, f0 - f  # what is explained by all who are left
+        rest = self.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
+        square = (c * d - s * v) ** 2 + max(d * q - s * s, ZERO) * v * v0
+        return bool(rest >= 0 and 4 * rest**2 >= square)
+
+    def check_moves(self, state: Any, target: int) -> None:
+        """Compare how far the answers move, where x_i moves over its range, with the promise."""
+        (rows, det), name, claim = state, self.names[target], self.claim
+        row = rows[target]
+        widths = [high - low for low, high in self.domains]
+        need(row[target] > 0, "the covariance must be positive definite.")
+        if self.clamped:
+            own = widths[target] / row[target]
+            shares = [min(1, abs(x) * own / width) for x, width in zip(row, widths, strict=False)]
+            reach = [[abs(b - a) for a, b in zip(*ends, strict=True)] for ends in self.added]
+            bounds = [sum(map(mul, shares, answer)) for answer in zip(*reach, strict=True)]
+            claim.judge_moves(bounds, name, reached=False)
+        elif not claim.gaussian:
+            moves = [Fraction(value, row[target]) * widths[target] for value in row[self.size :]]
+            claim.judge_moves(moves, name)
+        else:
+            released, above = reduce(given, range(self.size, len(row)), state)
+            gain = Fraction(above, released[target][target]) - Fraction(det, row[target])
+            claim.judge_mu(gain * self.unit * widths[target] ** 2, name)
+
+
+def given(state: Any, place: int) -> Any:
+    """Let one more be known: times its determinant, no division has a remainder (Bareiss)."""
+    rows, det = state
+    own, pivot = rows[place], rows[place][place]
+    need(pivot > 0, "the covariance must be positive definite.")
+    both = [(row[place], zip(row, own, strict=True)) for row in rows]
+    return [[(pivot * x - mine * its) // det for x, its in pairs] for mine, pairs in both], pivot
+
+
+FAMILIES: dict[str, type[Part]] = dict.fromkeys(("JointTable", "MarkovTree", "Network"), Finite)
+FAMILIES |= {"BinaryGroup": Group, "CategoryGroup": Group, "MarkovChain": Chain, "Unknown": Part}
+FAMILIES |= dict.fromkeys(("Gaussian", "GaussianGroup", "GaussianSeries"), Real)
 
 
 def check_part(part: Part) -> None:
     """Check a set member by member, blocks one by one, and any other model as its family says."""
-    model, kind, claim = part.model, part.model["type"], part.claim
+    claim, model, kind = part.claim, part.model, part.model["type"]
     need(model["provenance"] != "private" and "digest" not in model, "its numbers are withheld.")
-    if "RowQuery" in {one["type"] for one in claim.queries} and kind not in ("ModelSet", "Blocks"):
-        part = replace(part, added=row_additions(part))
     if kind == "ModelSet":
         for member in model["models"]:
             check_part(replace(part, model=member))
-    elif kind not in ("Blocks", "Unknown") and not isinstance(part.domains[0], tuple):
-        check_finite(part)
-    elif not part.added:
-        raise Undecided(f"a function of a {kind} is not decided here.")
-    elif kind == "Blocks":
-        check_blocks(part)
-    elif kind == "Unknown":  # who is not known moves with the target (E)
-        reach = [spread(values) + claim.charged for values in part.added]
-        for target, name in enumerate(part.names):
-            others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
-            total = sum(others[: part.size - 1 - part.fewest], reach[target])
-            several = len(part.added[0][0]) > 1 and (claim.mu is not None or total > claim.epsilon)
-            need(not several, "how far several answers move together is not decided here.")
-            claim.judge_moves([total], name)
-    elif claim.charged:
-        raise Undecided("other mechanisms about values on an interval are not decided here.")
-    elif kind == "Gaussian":
-        check_gaussian(part, [numbers(row, part.size) for row in model["covariance"]])
+    elif kind == "Blocks":  # each alone (B)
+        need(part.added, "a function of blocks is not decided here.")
+        # Who may not know everything outside a block has that as further noise. Leaving it out is
+        # on the safe side, so what is proved is proved; but what breaks then may not break.
+        total, start = sum(shape(model)[2]), 0
+        claim.blurred |= part.most < total - 1
+        for block in model["models"]:
+            own = slice(start, start := start + len(block["names"]))
+            names, domains, added = part.names[own], part.domains[own], part.added[own]
+            fewest, most = max(0, part.fewest - total + len(names)), min(len(names) - 1, part.most)
+            check_part(Part(claim, block, names, domains, added, fewest, most))
     else:
-        check_alike(part)
+        about = part.names, part.domains, part.added, part.fewest, part.most
+        FAMILIES[kind](claim, model, *about).check()
 
 
-def check_blocks(part: Part) -> None:
-    """Check every block alone (B)."""
-    # Who may not know everything outside a block has that as further noise. Leaving it out is on
-    # the safe side, so what is proved is proved; but what breaks then is not known to break.
-    total, start = sum(shape(part.model)[2]), 0
-    claim = part.claim if part.most == total - 1 else replace(part.claim, blurred=True)
-    for block in part.model["models"]:
-        size = len(block["names"])
-        own, start = slice(start, start + size), start + size
-        fewest, most = max(0, part.fewest - (total - size)), min(size - 1, part.most)
-        names, domains, added = part.names[own], part.domains[own], part.added[own]
-        check_part(Part(claim, block, names, domains, added, size, fewest, most))
-
-
-def check_calibration(stored: Stored) -> Claim:
-    """Check a calibration, and return what it claims."""
-    header = stored["type"], stored["schema"], whole_number(stored.get("version", 1)) <= FORMAT
-    need(header == ("Calibration", "pdp-calibrate/1", True), "this is no calibration known here.")
-    claim, model, who = Claim.read(stored), stored["model"], stored["adversaries"]
+def read(stored: Stored) -> Part:
+    """Return what a calibration claims, about whom, and what they add to the answers."""
+    claim, who = Claim(stored), stored["adversaries"]
     need(set(who) == {"at_least", "at_most"}, "an adversary by name is not decided here.")
-    names, domains, copies = shape(model)
-    others, kinds = sum(copies) - 1, {query["type"] for query in claim.queries}
-    fewest = others if who["at_least"] is None else whole_number(who["at_least"])
-    most = others if who["at_most"] is None else min(others, whole_number(who["at_most"]))
-    need(fewest <= most, "nobody is admitted, so nothing is promised.")
-    added: list[list[Vector]] = [] if "Custom" in kinds else [[]] * len(names)
-    if not kinds & {"Custom", "RowQuery"}:
-        added = additions(claim, dict(zip(names, copies, strict=True)), domains)
-    check_part(Part(claim, model, names, domains, added, len(names), fewest, most))
-    return claim
+    names, domains, copies = shape(stored["model"])
+    others, function = sum(copies) - 1, claim.queries[0]["type"] == "Custom"
+    fewest, most = (others if who[end] is None else whole_number(who[end]) for end in sorted(who))
+    need(fewest <= min(most, others), "nobody is admitted, so nothing is promised.")
+    added = [] if function else additions(claim, names, domains, copies)
+    return Part(claim, stored["model"], names, domains, added, fewest, min(most, others))
 
 
-def check_ledger(stored: Stored) -> Claim:
-    """Check all that a ledger has released, and return what it claims."""
+def calibrations(stored: Stored) -> Iterator[Stored]:
+    """Yield what a ledger has released, for each draw of the data as one calibration."""
     # Whatever led to a query, along one course of questions and outputs the density is that of
     # these queries, asked at once. Nobody learns about one draw of the data from another one.
-    plain = set(stored) <= set(FIELDS["ledger"].split()) and stored["entries"]
-    need(plain, "this is no ledger with Laplace noise, or nothing was released.")
-    kept = ("schema", "version", "epsilon", "adversaries", "model")
-    joint = {field: stored[field] for field in kept} | {"certificate": stored.get("certificate")}
+    need(set(chain(stored, *stored["entries"])) <= set(KNOWN), "it says what is not decided here.")
     draws: dict[str, list[Stored]] = {}
     for entry in stored["entries"]:
-        known = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()
-        need(set(entry) <= set(known), "an entry says what is not decided here.")
         draws.setdefault(entry["draw"], []).append(entry)
+    need(draws, "nothing was released.")
     for entries in draws.values():
         released = [entry for entry in entries if entry["kind"] == "release"]
         other = [number(entry["dp_epsilon"]) for entry in entries if entry["kind"] != "release"]
-        need(released and min(other, default=0) >= 0, "only budgets are spent, or negative ones.")
-        queries = [query for entry in released for query in entry["queries"]]
+        need(min(other, default=0) >= 0, "no mechanism spends less than nothing.")
+        (rows,) = {entry["rows"] for entry in released}
         scales = [scale for entry in released for scale in entry["scales"]]
-        rows = {entry["rows"] for entry in released}
-        need(len(rows) == 1, "answers about several numbers of rows are not decided here.")
-        asked = {"query": queries, "scale": scales, "noise": ["Laplace"] * len(queries)}
-        more = {"type": "Calibration", "rows": rows.pop(), "charged": sum(other, Fraction(0))}
-        claim = check_calibration(joint | asked | more)
-    return claim
+        asked = {"scale": scales, "noise": ["Laplace"] * len(scales), "rows": rows}
+        asked["query"] = [query for entry in released for query in entry["queries"]]
+        yield stored | asked | {"type": "Calibration", "charged": sum(other, ZERO)}
 
 
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
     try:
         json.dumps(stored, allow_nan=False)  # no number of a file may be infinite, or none
-        with localcontext(digits(50)):
-            held = stored["calibration"] if stored["type"] == "Release" else stored
-            claim = (check_ledger if held["type"] == "Ledger" else check_calibration)(held)
+        held = stored["calibration"] if stored["type"] == "Release" else stored
+        with localcontext(EXACT):
+            for one in calibrations(held) if held["type"] == "Ledger" else [held]:
+                check_part(read(one))
     except Broken as answer:
         return BROKEN, f"Not so: {answer}"
     except Undecided as answer:
         return UNDECIDED, f"Cannot decide: {answer}"
     except DAMAGE as error:
         return UNDECIDED, f"Cannot decide: the file is damaged ({type(error).__name__})."
-    delta = f", δ = {float(claim.delta):g}" if claim.mu else ""
-    return PROVED, f"Proved: nobody learns more than ε = {float(claim.epsilon):g}{delta}."
+    delta = f", δ = {held['delta']:g}" if held.get("delta") else ""
+    return PROVED, f"Proved: nobody learns more than ε = {held['epsilon']:g}{delta}."
 
 
 def check_file(path: Path) -> tuple[int, str]:
@@ -1129,14 +914,7 @@ def check_file(path: Path) -> tuple[int, str]:
         return UNDECIDED, "Cannot decide: the file cannot be read as JSON."
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Read a file, decide, say so."""
-    given = sys.argv[1:] if arguments is None else arguments
-    usage = UNDECIDED, "Usage: python check.py release.json"
-    code, answer = check_file(Path(given[0])) if len(given) == 1 else usage
-    sys.stdout.write(answer + "\n")
-    return code
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    code, answer = check_file(Path(sys.argv[-1]))
+    sys.stdout.write(answer + "\n")
+    sys.exit(code)

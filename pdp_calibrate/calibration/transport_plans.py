@@ -8,8 +8,7 @@ trusted: the checker evaluates each one, both when it is written and again when 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,50 +31,42 @@ def plans_for(calibration: Calibration[Any, Any]) -> list[_Plan | None]:
     the checker decides without plans, or where a manageable number of plans proves nothing.
     """
     try:
-        with localcontext(check.digits(50)):
-            part = _part(calibration.to_dict())
-            small = math.prod(map(len, part.domains)) <= check.MOST_CELLS
-            return _plans(part) if small and not _is_checked_without(part) else []
+        with localcontext(check.EXACT):
+            part = check.read(calibration.to_dict())
+            family = check.FAMILIES[part.model["type"]]
+            if not issubclass(family, check.Finite) or math.prod(part.sizes) > check.MOST_CELLS:
+                return []
+            about = part.names, part.domains, part.added, part.fewest, part.most
+            finite = family(part.claim, part.model, *about)
+            return [] if _is_checked_without(finite) else _plans(finite)
     except (check.Undecided, *check.DAMAGE):
         return []  # numbers are withheld, an adversary has a name, or it is too large
 
 
-def _part(stored: dict[str, Any]) -> check.Part:
-    """Return what is to be checked, as the checker sees it."""
-    claim, model, who = check.Claim.read(stored), stored["model"], stored["adversaries"]
-    names, domains, copies = check.shape(model)
-    added = check.additions(claim, dict(zip(names, copies, strict=True)), domains)
-    size = len(names)
-    fewest, most = (size - 1 if who[end] is None else who[end] for end in ("at_least", "at_most"))
-    return check.Part(claim, model, names, domains, added, size, fewest, most)
-
-
-def _is_checked_without(part: check.Part) -> bool:
+def _is_checked_without(part: check.Finite) -> bool:
     """Whether the checker visits all outputs, or decides in another way."""
-    answers = set(check.answers_of(part))
-    outputs = math.prod(len(set(column)) for column in zip(*answers, strict=True))
-    known = math.prod(len(values) + 1 for values in part.domains)
-    if outputs * max(4 * known, 16 * len(answers)) <= check.MOST_WORK:
+    outputs = math.prod(len(set(column)) for column in zip(*part.answers(), strict=True))
+    known = part.size * math.prod(size + 1 for size in part.sizes)
+    if 4 * outputs * known <= check.MOST_STEPS:
         return True
-    for way in (check.check_chain, check.check_couplings):
+    for way in (part.check_family, part.check_couplings):
         try:
-            way(part)
+            way()
         except check.Undecided:
             continue
         return True
     return False
 
 
-def _plans(part: check.Part) -> list[_Plan | None]:
+def _plans(part: check.Finite) -> list[_Plan | None]:
     """Return the plans that prove a calibration, if there are such and not too many."""
-    price = check.prices_between(check.answers_of(part))
     limit = check.kernel(-part.claim.epsilon) * (1 - check.SLACK)
     plans: list[_Plan | None] = []
-    for _, p, q in check.pairs_of_laws(part):
+    for _, p, q in part.pairs_of_laws():
         plan = None
-        if check.most_paid(p, q, price, plan) > limit:
-            plan = _proposal(p, q, price, float(part.claim.epsilon))
-            if check.most_paid(p, q, price, plan) > limit:
+        if check.most_paid(p, q, plan) > limit:
+            plan = _proposal(p, q, float(part.claim.epsilon))
+            if check.most_paid(p, q, plan) > limit:
                 return []  # no plan proves this pair: the calibration was proved in another way
         plans.append(plan)
         if len(plans) > _MOST_PLANS:
@@ -83,14 +74,12 @@ def _plans(part: check.Part) -> list[_Plan | None]:
     return plans
 
 
-def _proposal(
-    p: check.Mixture, q: check.Mixture, price: Callable[[int, int], Decimal], epsilon: float
-) -> _Plan | None:
+def _proposal(p: check.Mixture, q: check.Mixture, epsilon: float) -> _Plan | None:
     """Return the plan that the solver proposes, as [from, to, mass]."""
     supply, demand = (
-        np.array([float(mass / sum(law.values())) for mass in law.values()]) for law in (p, q)
+        np.array([mass / sum(law.values()) for mass in law.values()]) for law in (p, q)
     )
-    costs = np.array([[float(price(k, m).ln()) for m in q] for k in p])
+    costs = np.array([[float(check.distance(k, m)) for m in q] for k in p])
     found = proposed_plan(supply, demand, costs, epsilon)
     if found is None:
         return None
