@@ -164,7 +164,8 @@ def distance(one: Vector, other: Vector) -> Fraction:
 
 def spread(values: Sequence[Vector]) -> Fraction:
     """Return how far two of the answers are apart at most."""
-    return max(distance(one, other) for one, other in product(set(values), repeat=2))
+    apart = {min(values), max(values)} if len(values[0]) == 1 else set(values)
+    return max(distance(one, other) for one, other in product(apart, repeat=2))
 
 
 class Claim:
@@ -403,7 +404,7 @@ class Finite(Part):
     def knowledge(self, target: int, tables: Sequence[Any], limit: float = 0) -> Iterator[Any]:
         """Yield what cells add up to, per value of the target, for all who know some others."""
         # One by one is decided, until nobody who knows a part of the rest learns too much (M).
-        order = self.order(target)
+        order, joined = self.order(target), partial(reduce, lambda a, b: list(map(add, a, b)))
         waiting = [([self.rows(target, cells, order) for cells in tables], order, 0)]
         while waiting:
             here, left, known = waiting.pop()
@@ -417,10 +418,7 @@ class Finite(Part):
             step = len(here[0][0]) // self.sizes[left[0]]
             starts = range(0, len(here[0][0]), step)
             cut = [[[row[k : k + step] for k in starts] for row in rows] for rows in here]
-            unknown = [
-                [reduce(lambda a, b: list(map(add, a, b)), parts) for parts in rows] for rows in cut
-            ]
-            waiting.append((unknown, left[1:], known))
+            waiting.append(([list(map(joined, rows)) for rows in cut], left[1:], known))
             inner = ([[parts[v] for parts in rows] for rows in cut] for v in range(len(starts)))
             waiting += [(tables, left[1:], known + 1) for tables in inner]
 
@@ -653,12 +651,14 @@ class Chain(Finite):
         back, laws = list(zip(*forth, strict=True)), [[decimal(p) for p in first]]
         for _ in self.names[1:]:
             laws.append([sum(map(mul, laws[-1], into)) for into in back])
-        wanted, little = claim.certificate.get("radius"), decimal(claim.epsilon) * Decimal("1e-17")
+        short = not self.most and self.size**3 * len(first) ** 2 <= MOST_STEPS
+        wanted = self.size if short else claim.certificate.get("radius")  # one window a target
+        little = decimal(claim.epsilon) * Decimal("1e-17")  # calibrated noise leaves more than that
         for radius in range(1, self.size + 1):
             cells = {(v, w): Fraction(p) for v, row in enumerate(power) for w, p in enumerate(row)}
             penalty = cross_ratio(cells, 0, 1)
             if radius == wanted or (not wanted and penalty <= 1 + little):
-                break  # by default where it costs nothing: calibrated noise leaves more than that
+                break
             power = [[sum(map(mul, row, into)) for into in back] for row in power]
 
         def moved(mixture: Mixture, x: Any) -> Mixture:
@@ -675,43 +675,42 @@ class Chain(Finite):
             need(len(found) <= 2**12, "the unknown add too many different numbers.")
             return found
 
-        def side(target: int, begin: list[Mixture], direction: int) -> Iterator[Any]:
-            """Yield how a side of the target ends, after how many unknown, and what they add."""
-            states, place = range(len(begin)), target + direction
+        def side(who: Sequence[int], begin: list[Mixture], direction: int) -> Iterator[Any]:
+            """Yield, for targets alike, how a side ends, after how many, and what these add."""
+            states = range(len(begin))
             into, last = (back, [ONE] * len(begin)) if direction > 0 else (forth, laws[0])
             here = [[begin[v] if u == v else {} for u in states] for v in states]
-            for unknown in range(radius):
-                if not 0 <= place < self.size:
-                    yield "none", 0, unknown, [mixed(last, row) for row in here]
-                    return
-                there = [[mixed(weights, row) for weights in into] for row in here]
-                end = "far" if unknown + 1 == radius else "known"
+            waiting = [(who, direction, here)]
+            while waiting:
+                who, step, here = waiting.pop()
+                inside = [i for i in who if 0 <= i + step < self.size]
+                if ended := [i for i in who if i not in inside]:
+                    yield ended, "none", abs(step) - 1, [mixed(last, row) for row in here]
+                there = [[mixed(weights, row) for weights in into if inside] for row in here]
+                end = "far" if abs(step) == radius else "known"
                 for w in states:
-                    if laws[place][w]:
-                        yield end, w, unknown, [row[w] for row in there]
-                here = [[*map(moved, row, adds[place])] for row in there]
-                place += direction
+                    possible = [i for i in inside if laws[i + step][w]]
+                    if possible and (self.most or end == "far"):
+                        yield possible, end, abs(step) - 1, [row[w] for row in there]
+                for own in {tuple(adds[i + step]) for i in inside if end == "known"}:
+                    alike = [i for i in inside if tuple(adds[i + step]) == own]
+                    here = [[*map(moved, row, own)] for row in there]
+                    waiting.append((alike, step + direction, here))
 
-        kinds, seen = [adds.index(own) for own in adds], set()
-        for target, name in enumerate(self.names):
-            begin = [moved({0: ONE} if unit else {0: ONE, 1: ONE}, x) for x in adds[target]]
-            for left, w, before, given in side(target, begin, -1):
-                sight = left, w, before, *kinds[target - before : target + radius + 1]
-                if sight in seen or (left == "known" and not self.most):
-                    continue
-                seen.add(sight)
-                for right, _, after, mixtures in side(target, given, 1):
+        for own in set(map(tuple, adds)):
+            alike = [i for i in range(self.size) if tuple(adds[i]) == own]
+            begin = [moved({0: ONE} if unit else {0: ONE, 1: ONE}, x) for x in own]
+            for targets, left, before, given in side(alike, begin, -1):
+                for (target, *_), right, after, mixtures in side(targets, given, 1):
                     known, ends = self.size - 1 - before - after, [left, right]  # known at most
                     if self.fewest > known or ends.count("known") > self.most:
                         continue
                     claim.work(sum(map(len, mixtures)))
-                    if unit:
-                        quotient = largest_quotient(mixtures, unit)
-                    else:
-                        tilts = [mixture[1] / mixture[0] for mixture in mixtures]
-                        quotient = max(tilts) / min(tilts)
+                    tilts = [] if unit else [mixture[1] / mixture[0] for mixture in mixtures]
+                    quotient = largest_quotient(mixtures, unit) if unit else max(tilts) / min(tilts)
+                    quotient *= penalty ** ends.count("far")
                     reached = "far" not in ends and known <= self.most
-                    claim.judge(quotient * penalty ** ends.count("far"), name, reached=reached)
+                    claim.judge(quotient, self.names[target], reached=reached)
 
 
 class Real(Part):
