@@ -42,10 +42,11 @@ M  (cells). K known, R undecided: in the cells of R the odds of v against v' lie
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
@@ -56,7 +57,7 @@ from pathlib import Path
 from typing import Any
 
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
-DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Fractions are exact. Decimals, and whole numbers in their place, are right to a part in 10^36.
 EXACT = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
 EXACT.traps[Subnormal] = True  # nothing is lost: what is too small stops the check
@@ -65,13 +66,13 @@ MOST_CELLS = 2**12  # of a model that is written out as a table; of a table four
 MOST_STEPS = 4 * 10**8  # of the innermost loops: some minutes
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
-# Fields of queries and of ledgers: another one could change what is asked.
-KNOWN = """adversaries anchor at by categories certificate checksum clamp dp_epsilon draw draws
-    entries epsilon kind layout method model note over queries rows scales schema sizes spent table
-    total type values version weights""".split()  # noqa: SIM905 - words are easier to read
+FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # no others
+FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
+FIELDS |= {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
+FIELDS |= {"estimation": "dp_epsilon", "entry": "kind note draw at spent method"}
+LEDGER = "schema version type epsilon adversaries model draws entries checksum anchor total"
 
 Vector = tuple[Fraction, ...]
-Mixture = dict[Any, Any]  # masses of answers, or of whole multiples of a unit
 Stored = dict[str, Any]
 
 
@@ -94,12 +95,6 @@ def number(value: Any) -> Fraction:
     plain = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     need(plain, "a number is needed where there is none.")
     return Fraction(value)
-
-
-def whole_number(value: Any) -> int:
-    """Return a whole number of at least 0."""
-    need(type(value) is int and value >= 0, "a whole number is needed where there is none.")
-    return int(value)
 
 
 def numbers(values: Any, *sizes: int) -> list[Fraction]:
@@ -141,20 +136,21 @@ def whole(values: Sequence[Decimal]) -> list[int]:
     return [int(value / least * 10**40) for value in values]
 
 
-def excess(mu: Decimal, stated: Fraction) -> Decimal:
-    """Return δ at a stated ε, a little too large, for noise that leaks μ."""
-    with localcontext(prec=400):
+def excess(square: Fraction, stated: Fraction) -> Decimal:
+    """Return δ at a stated ε, a little too large, for noise that leaks μ, given its square."""
+    with localcontext(prec=900):
         epsilon, areas = decimal(stated), []
-        for x in (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu, Decimal(50)):
-            need(abs(x) <= 50, "δ is too small to be decided.")
+        mu = max(decimal(square).sqrt() * (1 + SLACK), epsilon / 40)  # δ grows with μ
+        for x in (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu, Decimal(60)):
+            need(abs(x) <= 60, "μ is too large to be decided.")
             term, total, k = x, x, 1  # ∫_0^x e^{-t²/2} dt = e^{-x²/2} (x + x³/3 + x⁵/15 + …)
-            while abs(term) > Decimal("1e-395") or k < x * x:
+            while abs(term) > Decimal("1e-890") or k < x * x:
                 k += 2
                 term *= x * x / k
                 total += term
             areas.append(total * (-x * x / 2).exp())
-        high, low = (1 + area / areas[2] for area in areas[:2])  # 2 Φ: beyond 50 is no 10^-540
-        return (high - epsilon.exp() * low) / 2 * (1 + Decimal("1e-20"))
+        high, low = (1 + area / areas[2] for area in areas[:2])  # 2 Φ: beyond 60 is no 10^-780
+        return (high - epsilon.exp() * low) / 2 * (1 + SLACK) + Decimal("1e-400")
 
 
 def distance(one: Vector, other: Vector) -> Fraction:
@@ -172,25 +168,26 @@ class Claim:
     """What a calibration says, as exact numbers."""
 
     def __init__(self, stored: Stored) -> None:
-        header = stored["type"], stored["schema"], whole_number(stored.get("version", 1)) <= FORMAT
+        header = stored["type"], stored["schema"], stored.get("version", 1) in range(FORMAT + 1)
         need(header == ("Calibration", "pdp-calibrate/1", True), "no calibration known here.")
         asked = [stored[field] for field in ("query", "scale", "noise")]
         asked = asked if isinstance(asked[0], list) else [[one] for one in asked]
-        (self.queries, scales, self.noises), self.steps = asked, 0
+        (self.queries, scales, self.noises), self.steps, self.most = asked, 0, ZERO
         self.scales = numbers(scales, len(self.queries))
-        self.gaussian, fields = self.noises[0] == "Gaussian", set(chain(*self.queries))
+        self.gaussian = self.noises[0] == "Gaussian"
         kinds = {"Gaussian"} if self.gaussian else {"Laplace", "discrete Laplace"}
         fits = len(self.noises) == len(self.queries) and set(self.noises) <= kinds
-        need(fits and fields <= set(KNOWN), "a query, or a noise, is not known here.")
-        self.epsilon, self.rows = number(stored["epsilon"]), whole_number(stored["rows"])
+        known = all(set(one) <= {"type", *FIELDS[one["type"]].split()} for one in self.queries)
+        need(fits and known, "a query, or a noise, is not known here.")
+        self.epsilon, self.rows = number(stored["epsilon"]), number(stored["rows"])
         self.delta, self.mu = (number(stored[k] if self.gaussian else 0) for k in ("delta", "mu"))
         self.charged = number(stored.get("charged", 0))  # what other mechanisms tell of each tuple
         self.blurred = self.charged > 0  # more noise is left out: no bound is known to be reached
         leakage = None if self.gaussian else stored.get("leakage")
         self.stated = number(leakage["value"]) if leakage else self.epsilon
         self.certificate = dict(stored.get("certificate") or {})
-        fine = 0 < self.epsilon < 700 and min(self.scales) > 0 < self.rows
-        need(fine and min(self.charged, self.mu) >= 0, "ε, scales and rows must be positive.")
+        fine = 0 < self.epsilon < 700 and min(self.scales) > 0 < self.rows == int(self.rows)
+        need(fine and min(self.charged, self.mu, self.delta) >= 0, "numbers must be positive.")
         if self.stated > self.epsilon:
             raise Broken(f"it does not follow: the file itself states {float(self.stated):.9g}.")
 
@@ -215,9 +212,11 @@ class Claim:
 
     def judge_mu(self, square: Fraction, target: Any, *, reached: bool = True) -> None:
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
-        root = decimal(square).sqrt() * (1 + SLACK)
-        if square > self.mu**2 or (square and excess(root, self.epsilon) > self.delta):
-            self.refuse(root, target, reached=reached)
+        if square > self.most and (
+            square > self.mu**2 or excess(square, self.epsilon) > self.delta
+        ):
+            self.refuse(decimal(square).sqrt(), target, reached=reached)
+        self.most = max(self.most, square)  # less need not be compared again
 
     def refuse(self, leakage: Fraction | Decimal, target: Any, *, reached: bool) -> None:
         """Say that somebody learns too much or, where a bound alone is exceeded, that they may."""
@@ -236,15 +235,15 @@ class Claim:
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
     names, kind = listed(model["names"]), model["type"]
-    fine = whole_number(model.get("version", 1)) <= FORMAT and len(set(names)) == len(names) > 0
+    fine = model.get("version", 1) in range(FORMAT + 1) and len(set(names)) == len(names) > 0
     need(fine, "the model is of a later version, or its names do not differ.")
     if kind in ("ModelSet", "Blocks"):
         inner = [shape(one) for one in model["models"]]
         if kind == "ModelSet":
             need(inner == [(names, *inner[0][1:])] * len(inner), "the models differ in shape.")
             return inner[0]
-        both = zip(inner, map(whole_number, model["counts"]), strict=True)
-        copies = [count for (_, _, own), count in both for k in own if k == 1 <= count]
+        both = zip(inner, map(number, model["counts"]), strict=True)
+        copies = [int(n) for (_, _, own), n in both for k in own if k == 1 <= n == int(n)]
         need(len(copies) == len(names), "blocks of copied blocks are not decided here.")
         return names, list(chain(*(found for _, found, _ in inner))), copies
     need(kind in FAMILIES, f"{kind} is not decided here.")
@@ -282,11 +281,10 @@ def additions(claim: Claim, names: list[Any], domains: list[Any], copies: list[i
         elif kind == "Histogram":
             every = query["categories"] or list(chain(*(domains[names.index(k)] for k in chosen)))
             groups = [{value} for value in dict.fromkeys(listed(every))]
-        else:
-            need(kind in ("Sum", "Mean"), f"{kind} is not decided here.")
         each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
         need(each, "a query must name tuples that are there, each once.")
-        need(groups == [None] or all(isinstance(own, list) for own in domains), "no such count.")
+        plain = groups == [None] and claim.noises[place] != "discrete Laplace"
+        need(plain or all(isinstance(own, list) for own in domains), "values of an interval.")
         for own, name, values in zip(found, names, domains, strict=True):
             weight = weights.get(name, ZERO)
             for k, value in enumerate(values):  # yes and no are 1 and 0
@@ -313,17 +311,18 @@ class Part:
     def check(self) -> None:
         """Let all who are not known move with the target (E)."""
         claim, reach = self.claim, [spread(own) + self.claim.charged for own in self.added]
-        need(reach, "a function of values of any dependence is not decided here.")
         for target, name in enumerate(self.names):
             others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
             total = sum(others[: self.size - 1 - self.fewest], reach[target])
-            several = len(self.added[0][0]) > 1 and (claim.gaussian or total > claim.epsilon)
-            need(not several, "how far several answers move together is not decided here.")
-            claim.judge_moves([total], name)
+            single = len(self.added[0][0]) == 1
+            need(single or not claim.gaussian, "several answers are not decided here.")
+            claim.judge_moves([total], name, reached=single)
 
 
 class Finite(Part):
     """Tuples of finitely many values."""
+
+    ways: tuple[str, ...] = ("check_table", "check_couplings", "check_plans")
 
     def check(self) -> None:
         """Check who knows everyone else, then all others in the first way that decides."""
@@ -333,18 +332,16 @@ class Finite(Part):
             cells = [] if self.added else self.rows(target, self.answers(), self.order(target))
             for line in zip(*cells, strict=True) if cells else [self.added[target]]:
                 claim.judge_moves([spread(line) + claim.charged], name)
-        ways = [self.check_table, self.check_family, self.check_plans, self.check_couplings]
-        for way in ways[-1:] if claim.charged else ways if self.added else ways[:1]:
+        ways = self.ways if self.added else self.ways[:1]
+        for way in ("check_couplings",) if claim.charged else ways:
             claim.steps = 0
             try:
-                return way()
+                getattr(self, way)()
             except Undecided as found:
                 reason = found
+            else:
+                return
         raise reason
-
-    def check_family(self) -> None:
-        """Check what only this family allows."""
-        raise Undecided("nothing more is known of this family.")
 
     def answers(self) -> list[Vector]:
         """Return the answer in every cell: of additions their sum, of a function as stored."""
@@ -376,7 +373,9 @@ class Finite(Part):
             need(len(set(scope)) == len(scope) and min(scope) >= 0, "no scope.")
             cells = numbers(table, *sizes)
             need(min(cells) >= 0 and any(cells), "no factor.")
-            cells = law(cells) if kind == "JointTable" else cells
+            if kind != "Network":  # every row is a law, or the whole table is one
+                many = len(cells) if kind == "JointTable" else sizes[-1]
+                cells = [x for k in range(0, len(cells), many) for x in law(cells[k : k + many])]
             yield scope, dict(zip(product(*map(range, sizes)), cells, strict=True))
 
     def weights(self) -> list[int]:
@@ -401,14 +400,13 @@ class Finite(Part):
         first, *rest = (range(0, steps[k], steps[k + 1]) for k in (target, *order))
         return [[cells[k + sum(more)] for more in product(*rest)] for k in first]
 
-    def knowledge(self, target: int, tables: Sequence[Any], limit: float = 0) -> Iterator[Any]:
-        """Yield what cells add up to, per value of the target, for all who know some others."""
-        # One by one is decided, until nobody who knows a part of the rest learns too much (M).
+    def knowledge(self, target: int, tables: Sequence[Any], limit: Any = 0) -> Iterator[Any]:
+        """Yield what cells add up to, whoever is known, until who is left is covered (M)."""
         order, joined = self.order(target), partial(reduce, lambda a, b: list(map(add, a, b)))
         waiting = [([self.rows(target, cells, order) for cells in tables], order, 0)]
         while waiting:
             here, left, known = waiting.pop()
-            self.claim.work(sum(map(len, chain(*here))))
+            self.claim.work(20 + len(here[0]) ** 2 * len(here[0][0]))
             admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
             if not admitted or is_below(limit, *here):
                 continue
@@ -433,7 +431,7 @@ class Finite(Part):
             kernels, cells = dict(zip(there, near, strict=True)), zip(weights, answers, strict=True)
             tables = weights, [weight and weight * kernels[answer] for weight, answer in cells]
             for target, name in enumerate(self.names):
-                for rows in self.knowledge(target, tables, float(kernel(-claim.stated))):
+                for rows in self.knowledge(target, tables, kernel(-claim.stated)):
                     possible = [(mass, its) for mass, its in zip(*rows, strict=True) if mass]
                     for (p, one), (q, other) in permutations(possible, 2):
                         claim.judge(Decimal(one * q) / Decimal(other * p), name)
@@ -446,14 +444,14 @@ class Finite(Part):
             self.claim.work(8 * len(p) * len(q))
             self.claim.judge(most_paid(p, q, plan), name, reached=False)
 
-    def pairs_of_laws(self) -> Iterator[tuple[Any, Mixture, Mixture]]:
+    def pairs_of_laws(self) -> Iterator[tuple[Any, dict[Any, Any], dict[Any, Any]]]:
         """Yield a target and laws of the answers given two of its values, whoever is known."""
         need(math.prod(self.sizes) <= MOST_CELLS, "there would be too many plans.")
         cells = zip(self.answers(), self.weights(), strict=True)
         table = [((answer, weight),) if weight else () for answer, weight in cells]
         for target, name in enumerate(self.names):
             for (rows,) in self.knowledge(target, [table]):
-                laws: list[Mixture] = [{} for row in rows if row]
+                laws: list[dict[Any, Any]] = [{} for row in rows if row]
                 for own, row in zip(laws, filter(None, rows), strict=True):
                     for answer, weight in row:
                         own[answer] = own.get(answer, 0) + weight
@@ -461,6 +459,12 @@ class Finite(Part):
 
     def check_couplings(self) -> None:
         """Bound what anyone learns by summing out one tuple after the other (I)."""
+
+        def passed_on(one: Decimal, other: Decimal) -> Decimal:  # e^{(a ⊗ b)/2}
+            return (
+                min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
+            )
+
         near = [dict[int, Decimal]() for _ in self.names]  # e^{D/2} of those coupled with each
         for scope, cells in self.factors():
             for (a, j), (b, k) in combinations(enumerate(scope), 2):
@@ -482,23 +486,30 @@ class Finite(Part):
             self.claim.judge(told[target] ** 2, name, reached=False)
 
 
-def is_below(limit: float, masses: Any, densities: Any = ()) -> bool:
-    """Whether nobody who knows some of these cells learns more than a limit, in floats (M)."""
+def is_below(limit: Decimal | int, masses: Any, densities: Any = ()) -> bool:
+    """Whether nobody who knows some of these cells learns more than a limit (M)."""
     rows = [(own, its) for own, its in zip(masses, densities, strict=False) if any(own)]
     if not limit or len(rows) < 2 or any(0 in own for own, _ in rows):
         return bool(limit) and len(rows) < 2
-    near = [list(map(truediv, its, own)) for own, its in rows]
-    for v, w in combinations(range(len(rows)), 2):
-        odds, ratios = [*map(truediv, rows[v][0], rows[w][0])], [*map(truediv, near[v], near[w])]
-        b = math.sqrt(min(max(near[u]) / min(near[u]) for u in (v, w)))
-        a = math.sqrt(max(odds) / min(odds))
-        most = max(max(ratios), 1 / min(ratios)) * ((1 + a * b) / (a + b)) ** 2
-        if not most * (1 + 1e-12) <= limit:  # for ten roundings; true of what is no number
-            return False
-    return True
+    share = most_learned(rows, truediv, math.sqrt) / float(limit)  # rounded some ten times
+    if 1 - 1e-12 < share < 1 + 1e-12:
+        exact = most_learned(rows, lambda a, b: Decimal(a) / Decimal(b), Decimal.sqrt)
+        share = 0 if exact <= limit * (1 - SLACK) else 2
+    return bool(share < 1)
 
 
-def most_paid(p: Mixture, q: Mixture, plan: Any) -> Decimal:
+def most_learned(rows: Any, divided: Callable[..., Any], root: Callable[..., Any]) -> Any:
+    """Bound what anyone learns who knows some of these cells (M)."""
+    found, cells = [], [(own, list(map(divided, its, own))) for own, its in rows]
+    for (p, near), (q, far) in combinations(cells, 2):
+        odds, ratios = list(map(divided, p, q)), list(map(truediv, near, far))
+        a = root(max(odds)) / root(min(odds))
+        b = root(min(max(near) / min(near), max(far) / min(far)))
+        found.append(max(max(ratios), 1 / min(ratios)) * ((1 + a * b) / (a + b)) ** 2)
+    return max(found)
+
+
+def most_paid(p: dict[Any, Any], q: dict[Any, Any], plan: Any) -> Decimal:
     """Return the most that a plan, a list of [from, to, mass], pays per mass of q."""
     moves, answers = [dict[Any, Fraction]() for _ in p], list(q)
     for k, m, mass in plan or ():
@@ -511,11 +522,6 @@ def most_paid(p: Mixture, q: Mixture, plan: Any) -> Decimal:
             paid[other] += decimal(mass * moved / sum(to.values())) * kernel(-distance(one, other))
     most = max(paid[m] / mass for m, mass in q.items())
     return Decimal(most * sum(q.values()) / sum(p.values()))
-
-
-def passed_on(one: Decimal, other: Decimal) -> Decimal:
-    """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
-    return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
 
 
 def cross_ratio(cells: Any, a: int, b: int) -> Decimal:
@@ -539,7 +545,7 @@ def on_lattice(part: Part) -> tuple[list[list[int]], Fraction]:
     return [[int(x / unit) for x in own] for own in values], unit
 
 
-def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
+def largest_quotient(mixtures: Sequence[dict[Any, Any]], unit: Fraction) -> Decimal:
     """Return the largest quotient of the densities of mixtures that are possible (A)."""
     atoms = sorted(set(chain(*mixtures)))
     steps, densities = [kernel((b - a) * unit) for a, b in pairwise(atoms)], []
@@ -556,15 +562,15 @@ def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
 
 def counts(members: int, values: int) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield in all ways how many members hold each value, and how many arrangements of them do."""
-    if values == 1:
-        yield (members,), 1
-    for n in range(members + 1) if values > 1 else ():
-        for rest, ways in counts(members - n, values - 1):
-            yield (n, *rest), math.comb(members, n) * ways
+    for held in itertools.combinations_with_replacement(range(values), members):
+        n = tuple(map(held.count, range(values)))
+        yield n, math.factorial(members) // math.prod(map(math.factorial, n))
 
 
 class Group(Finite):
     """Members who may be exchanged for each other."""
+
+    ways = ("check_table", "check_counts", *Finite.ways[1:])
 
     def arrangements(self) -> dict[tuple[int, ...], Fraction]:
         """Return how likely one arrangement of the members is, by how many hold each value."""
@@ -580,7 +586,7 @@ class Group(Finite):
         cells = product(values, repeat=self.size)
         yield range(self.size), {cell: one[tuple(map(cell.count, values))] for cell in cells}
 
-    def check_family(self) -> None:
+    def check_counts(self) -> None:
         """Check one answer to which all members add alike, by counts (J)."""
         ((own, *others), unit), values = on_lattice(self), self.sizes[0]
         need(all(adds == own for adds in others), "the members add differently.")
@@ -589,7 +595,7 @@ class Group(Finite):
             unknown = list(counts(self.size - 1 - known, values))
             for told, _ in counts(known, values):
                 self.claim.work(8 * len(unknown) * values)
-                given: list[Mixture] = [{} for _ in own]
+                given: list[dict[Any, Any]] = [{} for _ in own]
                 for v, mixture in enumerate(given):
                     base = [n + (u == v) for u, n in enumerate(told)]
                     for n, ways in unknown:
@@ -601,6 +607,8 @@ class Group(Finite):
 
 class Chain(Finite):
     """Steps of a Markov chain."""
+
+    ways = ("check_table", "check_windows", *Finite.ways[1:])
 
     def laws(self) -> tuple[list[Fraction], list[list[Fraction]]]:
         """Return the law of the first state and the transitions, the same for all steps."""
@@ -627,7 +635,7 @@ class Chain(Finite):
         cells = {(v, w): p for v, row in enumerate(steps) for w, p in enumerate(row)}
         yield from (([t, t + 1], cells) for t in range(self.size - 1))
 
-    def check_family(self) -> None:
+    def check_windows(self) -> None:
         """Check all windows (K): of a chain that favours order, at large outputs alone (F, G)."""
         (first, p), added = self.laws(), self.added
         totals = [[sum(v) for v in values] for values in added]
@@ -661,13 +669,13 @@ class Chain(Finite):
                 break
             power = [[sum(map(mul, row, into)) for into in back] for row in power]
 
-        def moved(mixture: Mixture, x: Any) -> Mixture:
+        def moved(mixture: dict[Any, Any], x: Any) -> dict[Any, Any]:
             if unit:
                 return {atom + x: mass for atom, mass in mixture.items()}
             return {atom: mass * x if atom else mass for atom, mass in mixture.items()}
 
-        def mixed(weights: Sequence[Decimal], mixtures: Sequence[Mixture]) -> Mixture:
-            found: Mixture = {}
+        def mixed(weights: Sequence[Decimal], mixtures: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
             for weight, mixture in zip(weights, mixtures, strict=True):
                 claim.work(len(mixture))
                 for atom, mass in mixture.items() if weight else ():
@@ -675,8 +683,7 @@ class Chain(Finite):
             need(len(found) <= 2**12, "the unknown add too many different numbers.")
             return found
 
-        def side(who: Sequence[int], begin: list[Mixture], direction: int) -> Iterator[Any]:
-            """Yield, for targets alike, how a side ends, after how many, and what these add."""
+        def side(who: Sequence[int], begin: list[dict[Any, Any]], direction: int) -> Iterator[Any]:
             states = range(len(begin))
             into, last = (back, [ONE] * len(begin)) if direction > 0 else (forth, laws[0])
             here = [[begin[v] if u == v else {} for u in states] for v in states]
@@ -703,14 +710,13 @@ class Chain(Finite):
             for targets, left, before, given in side(alike, begin, -1):
                 for (target, *_), right, after, mixtures in side(targets, given, 1):
                     known, ends = self.size - 1 - before - after, [left, right]  # known at most
-                    if self.fewest > known or ends.count("known") > self.most:
-                        continue
-                    claim.work(sum(map(len, mixtures)))
-                    tilts = [] if unit else [mixture[1] / mixture[0] for mixture in mixtures]
-                    quotient = largest_quotient(mixtures, unit) if unit else max(tilts) / min(tilts)
-                    quotient *= penalty ** ends.count("far")
-                    reached = "far" not in ends and known <= self.most
-                    claim.judge(quotient, self.names[target], reached=reached)
+                    if self.fewest <= known and ends.count("known") <= self.most:
+                        claim.work(sum(map(len, mixtures)))
+                        tilts = [] if unit else [one[1] / one[0] for one in mixtures]
+                        most = largest_quotient(mixtures, unit) if unit else max(tilts) / min(tilts)
+                        most *= penalty ** ends.count("far")
+                        reached = "far" not in ends and known <= self.most
+                        claim.judge(most, self.names[target], reached=reached)
 
 
 class Real(Part):
@@ -719,7 +725,7 @@ class Real(Part):
     def check(self) -> None:
         """Check a covariance, or members who are alike (groups), or steps alike (series)."""
         claim, model, size = self.claim, self.model, self.size
-        clamps = {query.get("clamp") for query in claim.queries}
+        clamps = {query.get("clamp", False) for query in claim.queries}
         fine = self.added and not claim.charged and clamps in ({True}, {False})
         need(fine, "about such values, only sums are decided, all clamped or none.")
         self.clamped = clamps == {True}
@@ -729,12 +735,10 @@ class Real(Part):
         low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
         free = model["variance"] is None
         variance = number(1 if free else model["variance"])
-        limit = -1 if series or size < 3 else Fraction(-1, size - 1)
-        need(limit < low <= high < 1 and variance > 0, "this is no Gaussian law.")
+        need(-1 < low <= high < 1 and variance > 0, "this is no Gaussian law.")
         alike = all(own == self.added[0] for own in self.added) and (low >= 0 or not series)
         everyone = self.fewest == 0 and self.most == size - 1
-        if alike and everyone and (free or self.clamped or not claim.gaussian):
-            # Who knows nobody else learns most; of a series, about its middle (D).
+        if alike and everyone and (free or self.clamped or not claim.gaussian):  # K = ∅ (D)
             steps = (abs(k - (size - 1) // 2) for k in range(size))
             share = sum(max(high, ZERO) ** (step if series else min(step, 1)) for step in steps)
             moves = [share * (b - a) for a, b in zip(*self.added[0], strict=True)]
@@ -757,6 +761,7 @@ class Real(Part):
             rows[place][place] += int(claim.gaussian)  # of what is released, with this noise
         self.unit = math.lcm(*(value.denominator for value in chain(*rows)))
         start = [[int(value * self.unit) for value in row] for row in rows], 1
+        reduce(given, range(self.size), start)  # it must be positive definite
         simple = len(answers) == 1 and not claim.gaussian and not self.clamped
         trees = claim.certificate.get("branches", {}) if simple else {}
         for target in range(self.size):
@@ -765,21 +770,18 @@ class Real(Part):
 
     def branch(self, state: Any, target: int, left: list[int], known: int, tree: Any) -> None:
         """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
-        # A tree is [whom to decide about, the tree if known, the tree if not]; 0 where one bound
-        # covers all who are left; or nothing, to try all of it.
-        name = self.names[target]
+        # A tree is [about whom, tree if known, tree if not]; 0: one bound covers all; or try all.
         if known + len(left) < self.fewest:
             return
         if tree == 0 and tree is not None:
             if not self.is_bounded(state, target, left):
-                raise Broken(f"it does not follow: a branch about {name} may leak more.")
+                raise Broken("it does not follow: a branch of the certificate may leak more.")
         elif not left or known == self.most:
             self.check_moves(state, target)
         else:
             need(tree or len(left) < MOST_GAUSSIAN, "too many tuples are undecided.")
             place, if_known, if_not = tree or (left[0], None, None)
-            rest = [k for k in left if k != place]
-            need(rest != left, "the certificate decides about nobody.")
+            rest = left[: left.index(place)] + left[left.index(place) + 1 :]
             self.branch(given(state, place), target, rest, known + 1, if_known)
             self.branch(state, target, rest, known, if_not)
 
@@ -787,10 +789,11 @@ class Real(Part):
         """Whether nobody learns more than ε who knows this and any part of who is left (H)."""
         (rows, det), order, (low, high) = state, [*left, target, -1], self.domains[target]
         outer = [[rows[j][k] for k in order] for j in order], det
-        moments, places = [], ((-2, -2), (-2, -1), (-1, -1))
-        for rows, det in (outer, reduce(given, range(len(left)), outer)):
-            moments.append([Fraction(rows[j][k], det) for j, k in places])
-        (v0, c0, f0), (v, c, f) = moments
+
+        def moments(rows: Any, det: int) -> list[Fraction]:
+            return [Fraction(rows[j][k], det) for j, k in ((-2, -2), (-2, -1), (-1, -1))]
+
+        (v0, c0, f0), (v, c, f) = moments(*outer), moments(*reduce(given, range(len(left)), outer))
         need(v > 0, "the covariance must be positive definite.")
         d, s, q = v0 - v, c0 - c, f0 - f  # what is explained by all who are left
         rest = self.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
@@ -841,8 +844,7 @@ def check_part(part: Part) -> None:
             check_part(replace(part, model=member))
     elif kind == "Blocks":  # each alone (B)
         need(part.added, "a function of blocks is not decided here.")
-        # Who may not know everything outside a block has that as further noise. Leaving it out is
-        # on the safe side, so what is proved is proved; but what breaks then may not break.
+        # Who may not know everything outside has that as more noise: what breaks may not break.
         total, start = sum(shape(model)[2]), 0
         claim.blurred |= part.most < total - 1
         for block in model["models"]:
@@ -861,19 +863,21 @@ def read(stored: Stored) -> Part:
     need(set(who) == {"at_least", "at_most"}, "an adversary by name is not decided here.")
     names, domains, copies = shape(stored["model"])
     others, function = sum(copies) - 1, claim.queries[0]["type"] == "Custom"
-    fewest, most = (others if who[end] is None else whole_number(who[end]) for end in sorted(who))
-    need(fewest <= min(most, others), "nobody is admitted, so nothing is promised.")
+    fewest, most = (others if who[end] is None else int(number(who[end])) for end in sorted(who))
+    need(0 <= fewest <= min(most, others), "nobody is admitted, so nothing is promised.")
     added = [] if function else additions(claim, names, domains, copies)
     return Part(claim, stored["model"], names, domains, added, fewest, min(most, others))
 
 
 def calibrations(stored: Stored) -> Iterator[Stored]:
     """Yield what a ledger has released, for each draw of the data as one calibration."""
-    # Whatever led to a query, along one course of questions and outputs the density is that of
-    # these queries, asked at once. Nobody learns about one draw of the data from another one.
-    need(set(chain(stored, *stored["entries"])) <= set(KNOWN), "it says what is not decided here.")
+    # Whatever led to a query, on one course of outputs the density is that of all, asked at once.
+    known = set(stored) <= {*LEDGER.split(), "certificate"} and stored["entries"]
+    need(known, "no ledger that is known here, or nothing was released.")
     draws: dict[str, list[Stored]] = {}
     for entry in stored["entries"]:
+        allowed = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()
+        need(set(entry) <= set(allowed), "an entry says what is not decided here.")
         draws.setdefault(entry["draw"], []).append(entry)
     need(draws, "nothing was released.")
     for entries in draws.values():
@@ -894,15 +898,16 @@ def check(stored: Any) -> tuple[int, str]:
         held = stored["calibration"] if stored["type"] == "Release" else stored
         with localcontext(EXACT):
             for one in calibrations(held) if held["type"] == "Ledger" else [held]:
-                check_part(read(one))
+                part = read(one)
+                check_part(part)
     except Broken as answer:
         return BROKEN, f"Not so: {answer}"
     except Undecided as answer:
         return UNDECIDED, f"Cannot decide: {answer}"
-    except DAMAGE as error:
+    except (*DAMAGE, RecursionError, MemoryError) as error:
         return UNDECIDED, f"Cannot decide: the file is damaged ({type(error).__name__})."
-    delta = f", δ = {held['delta']:g}" if held.get("delta") else ""
-    return PROVED, f"Proved: nobody learns more than ε = {held['epsilon']:g}{delta}."
+    delta = f", δ = {float(part.claim.delta):g}" if part.claim.gaussian else ""
+    return PROVED, f"Proved: nobody learns more than ε = {float(part.claim.epsilon):g}{delta}."
 
 
 def check_file(path: Path) -> tuple[int, str]:

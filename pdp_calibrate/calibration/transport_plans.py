@@ -49,9 +49,9 @@ def _is_checked_without(part: check.Finite) -> bool:
     known = part.size * math.prod(size + 1 for size in part.sizes)
     if 4 * outputs * known <= check.MOST_STEPS:
         return True
-    for way in (part.check_family, part.check_couplings):
+    for way in part.ways[1:-1]:
         try:
-            way()
+            getattr(part, way)()
         except check.Undecided:
             continue
         return True
@@ -74,7 +74,7 @@ def _plans(part: check.Finite) -> list[_Plan | None]:
     return plans
 
 
-def _proposal(p: check.Mixture, q: check.Mixture, epsilon: float) -> _Plan | None:
+def _proposal(p: dict[Any, Any], q: dict[Any, Any], epsilon: float) -> _Plan | None:
     """Return the plan that the solver proposes, as [from, to, mass]."""
     supply, demand = (
         np.array([mass / sum(law.values()) for mass in law.values()]) for law in (p, q)
