@@ -659,7 +659,7 @@ class Chain(Finite):
         back, laws = list(zip(*forth, strict=True)), [[decimal(p) for p in first]]
         for _ in self.names[1:]:
             laws.append([sum(map(mul, laws[-1], into)) for into in back])
-        short = not self.most and self.size**3 * len(first) ** 2 <= MOST_STEPS
+        short = not self.most and 8 * self.size**3 * len(first) ** 2 <= MOST_STEPS
         wanted = self.size if short else claim.certificate.get("radius")  # one window a target
         little = decimal(claim.epsilon) * Decimal("1e-17")  # calibrated noise leaves more than that
         for radius in range(1, self.size + 1):

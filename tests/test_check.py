@@ -643,6 +643,82 @@ def test_values_on_an_interval_are_not_counted(domain):
     assert check(described)[0] == UNDECIDED
 
 
+INTERVALS = pdp.Unknown(size=2, bounds=(0, 5))
+STEPS = pdp.MarkovTree(
+    domains=[[0, 1]] * 2, parents=[None, 0], tables=[[0.4, 0.6], [[0.5, 0.5], [0.2, 0.8]]]
+)
+VALUES = {"type": "Sum", "over": None, "clamp": True}
+NOT_THE_SAME = {
+    "whole noise on an interval": (INTERVALS, {"noise": "discrete Laplace"}, {}),
+    "a weight beside a sum": (PAIR, {"query": VALUES | {"weights": [0, 0]}}, {}),
+    "rows of a tree that are no laws": (STEPS, {}, {"tables": [[0.4, 0.6], [[5, 5], [2, 8]]]}),
+    "a table on intervals": (PAIR, {}, {"domains": None, "bounds": [0, 1]}),
+    "Gaussian values from a list": (GAUSS, {}, {"bounds": None, "domains": [[0, 1], [1, 0]]}),
+    "no variance": (HOUSE, {}, {"variance": 0}),
+    "no covariance": (GAUSS, {}, {"covariance": [[1, 1.5], [1.5, 1]]}),
+    "private members": (pdp.ModelSet(models=[PAIR] * 2), {}, {"provenance": "private"}),
+}
+
+
+@pytest.mark.parametrize("what", NOT_THE_SAME)
+def test_what_says_something_else_is_never_proved(what):
+    model, changes, inner = NOT_THE_SAME[what]
+    described = stored(model, pdp.Sum(clamp=model in (GAUSS, HOUSE))) | {"leakage": None}
+    assert check(described)[0] == PROVED
+    inner = {key: value for key, value in (described["model"] | inner).items() if value is not None}
+    assert check(described | changes | {"model": inner, "scale": 999.0})[0] == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon"), [("0.0205", 1), ("0.02005", 1), ("17.5", 699), ("21.25", 699), ("1e-9", 5)]
+)
+def test_no_excess_is_lost_far_out(mu, epsilon):
+    square = checker.Fraction(mu) ** 2
+    found = checker.excess(square, checker.Fraction(epsilon))
+    assert 0 < found < checker.Decimal("1e-100")
+    tail = {"21.25": 1.8e-110, "17.5": 2.4e-214}.get(mu)  # by 1,500 digits
+    assert tail is None or float(found) == pytest.approx(tail, rel=0.05)
+
+
+def test_gaussian_noise_that_tells_next_to_nothing_of_one_tuple():
+    model = pdp.Gaussian(mean=[0, 0], covariance=np.eye(2), bounds=(-2, 2))
+    query = pdp.Linear(weights=[1, 0.001])
+    described = stored(model, query, delta=1e-6, noise="gaussian")
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+
+
+def test_two_answers_that_no_tuple_moves_together_are_not_called_broken():
+    queries = [pdp.Sum(), pdp.Linear(weights=[1, -1])]
+    described = stored(pdp.Unknown(size=2, domain=[0, 1]), queries)
+    described |= {"scale": [1.0, 1.0], "epsilon": 4.0, "leakage": {"value": 2.0}}
+    assert check(described)[0] != BROKEN  # both together move by 2 at most, one by one by 4
+
+
+@pytest.mark.parametrize("columns", [9, 12])
+def test_independent_columns_are_decided_at_once(columns):
+    cells = np.ones(())
+    for share in np.linspace(0.2, 0.7, columns):
+        cells = np.multiply.outer(cells, [1 - share, share])
+    model = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * columns)
+    described = stored(model, pdp.Sum())
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+
+
+@pytest.mark.parametrize("delta", ["abc", [1], {"a": 1}, 10**400, True])
+def test_a_delta_beside_laplace_noise_means_nothing(delta):
+    assert check(stored(PAIR, pdp.Sum()) | {"delta": delta})[0] == PROVED
+
+
+def test_a_large_group_and_a_long_series_need_little_memory():
+    for model in (
+        pdp.GaussianGroup(size=20_000, correlation=(0, 0.4), bounds=(0, 1)),
+        pdp.GaussianSeries(length=2_000, correlation=0.5, bounds=(0, 1)),
+    ):
+        assert check(stored(model, pdp.Sum(clamp=True)))[0] == PROVED
+
+
 def test_clamping_only_some_answers_is_not_decided():
     described = stored(GAUSS, [pdp.Sum(), pdp.Mean()])
     described["query"][0]["clamp"] = True
@@ -859,6 +935,10 @@ def test_what_a_ledger_released_about_other_draws_says_nothing_about_this_one(tm
         lambda state: state["entries"][0].update(noise="gaussian"),
         lambda state: state["entries"][0].update(step=1),
         lambda state: state["entries"][0].update(kind="gift"),
+        lambda state: state["entries"][0].update(kind="charge", dp_epsilon=0.0),
+        lambda state: state["entries"][0].update(dp_epsilon=50.0),
+        lambda state: state["entries"][0].update(model={}),
+        lambda state: state.update(queries=[]),
         lambda state: state["entries"][0].update(scales=[]),
         lambda state: state["entries"][0].update(rows=2),
         lambda state: state["entries"][0].update(queries="Sum"),
