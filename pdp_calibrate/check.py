@@ -212,9 +212,8 @@ class Claim:
 
     def judge_mu(self, square: Fraction, target: Any, *, reached: bool = True) -> None:
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
-        if square > self.most and (
-            square > self.mu**2 or excess(square, self.epsilon) > self.delta
-        ):
+        more = square > self.most and excess(square, self.epsilon) > self.delta
+        if more or square > self.mu**2:
             self.refuse(decimal(square).sqrt(), target, reached=reached)
         self.most = max(self.most, square)  # less need not be compared again
 
@@ -684,6 +683,7 @@ class Chain(Finite):
             return found
 
         def side(who: Sequence[int], begin: list[dict[Any, Any]], direction: int) -> Iterator[Any]:
+            """Yield targets alike, how their sides end, after how many, and what these add."""
             states = range(len(begin))
             into, last = (back, [ONE] * len(begin)) if direction > 0 else (forth, laws[0])
             here = [[begin[v] if u == v else {} for u in states] for v in states]
