@@ -212,7 +212,7 @@ class Claim:
 
     def judge_mu(self, square: Fraction, target: Any, *, reached: bool = True) -> None:
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
-        more = square > self.most and excess(square, self.epsilon) > self.delta
+        more = self.most < square <= self.mu**2 and excess(square, self.epsilon) > self.delta
         if more or square > self.mu**2:
             self.refuse(decimal(square).sqrt(), target, reached=reached)
         self.most = max(self.most, square)  # less need not be compared again
