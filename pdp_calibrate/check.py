@@ -63,7 +63,7 @@ EXACT = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
 EXACT.traps[Subnormal] = True  # nothing is lost: what is too small stops the check
 ZERO, ONE, INFINITE, SLACK = Fraction(0), Decimal(1), Decimal("Infinity"), Decimal("1e-30")
 MOST_CELLS = 2**12  # of a model that is written out as a table; of a table four times as many
-MOST_STEPS = 4 * 10**8  # of the innermost loops: some minutes
+MOST_STEPS = 10**9  # of the innermost loops: some minutes
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
 FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # no others
@@ -658,7 +658,7 @@ class Chain(Finite):
         back, laws = list(zip(*forth, strict=True)), [[decimal(p) for p in first]]
         for _ in self.names[1:]:
             laws.append([sum(map(mul, laws[-1], into)) for into in back])
-        short = not self.most and 8 * self.size**3 * len(first) ** 2 <= MOST_STEPS
+        short = not self.most and 30 * self.size**3 * len(first) ** 2 <= MOST_STEPS
         wanted = self.size if short else claim.certificate.get("radius")  # one window a target
         little = decimal(claim.epsilon) * Decimal("1e-17")  # calibrated noise leaves more than that
         for radius in range(1, self.size + 1):
