@@ -321,7 +321,7 @@ class Part:
 class Finite(Part):
     """Tuples of finitely many values."""
 
-    ways: tuple[str, ...] = ("check_table", "check_couplings", "check_plans")
+    ways: tuple[str, ...] = ("check_plans", "check_table", "check_couplings")
 
     def check(self) -> None:
         """Check who knows everyone else, then all others in the first way that decides."""
@@ -331,7 +331,7 @@ class Finite(Part):
             cells = [] if self.added else self.rows(target, self.answers(), self.order(target))
             for line in zip(*cells, strict=True) if cells else [self.added[target]]:
                 claim.judge_moves([spread(line) + claim.charged], name)
-        ways = self.ways if self.added else self.ways[:1]
+        ways = self.ways if self.added else ("check_table",)
         for way in ("check_couplings",) if claim.charged else ways:
             claim.steps = 0
             try:
@@ -569,7 +569,7 @@ def counts(members: int, values: int) -> Iterator[tuple[tuple[int, ...], int]]:
 class Group(Finite):
     """Members who may be exchanged for each other."""
 
-    ways = ("check_table", "check_counts", *Finite.ways[1:])
+    ways = (*Finite.ways[:2], "check_counts", "check_couplings")
 
     def arrangements(self) -> dict[tuple[int, ...], Fraction]:
         """Return how likely one arrangement of the members is, by how many hold each value."""
@@ -607,7 +607,7 @@ class Group(Finite):
 class Chain(Finite):
     """Steps of a Markov chain."""
 
-    ways = ("check_table", "check_windows", *Finite.ways[1:])
+    ways = (*Finite.ways[:2], "check_windows", "check_couplings")
 
     def laws(self) -> tuple[list[Fraction], list[list[Fraction]]]:
         """Return the law of the first state and the transitions, the same for all steps."""
