@@ -68,8 +68,8 @@ MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all 
 FORMAT = 2  # the latest version of files that this checker knows
 FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # no others
 FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
-FIELDS |= {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
-FIELDS |= {"estimation": "dp_epsilon", "entry": "kind note draw at spent method"}
+ENTRIES = {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
+ENTRIES |= {"estimation": "dp_epsilon", "all": "kind note draw at spent method"}
 LEDGER = "schema version type epsilon adversaries model draws entries checksum anchor total"
 
 Vector = tuple[Fraction, ...]
@@ -187,7 +187,8 @@ class Claim:
         self.stated = number(leakage["value"]) if leakage else self.epsilon
         self.certificate = dict(stored.get("certificate") or {})
         fine = 0 < self.epsilon < 700 and min(self.scales) > 0 < self.rows == int(self.rows)
-        need(fine and min(self.charged, self.mu, self.delta) >= 0, "numbers must be positive.")
+        fine = fine and min(self.charged, self.mu, self.delta, 1 - self.delta) >= 0
+        need(fine, "ε, scales, μ and rows must be positive, and δ a share.")
         if self.stated > self.epsilon:
             raise Broken(f"it does not follow: the file itself states {float(self.stated):.9g}.")
 
@@ -250,7 +251,8 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     (field,) = {"domains", "domain", "states", "categories", "bounds"} & set(values)
     each = field == "domains" or (field == "bounds" and isinstance(values[field][0], list))
     domains = values[field] if each else [values[field]] * len(names)
-    need(kind == "Unknown" or (field == "bounds") == (FAMILIES[kind] is Real), "no such values.")
+    fields = {Finite: "domains", Chain: "states", Group: "domain categories", Real: "bounds"}
+    need(field in fields.get(FAMILIES[kind], "domain bounds").split(), "no such values.")
     if field == "bounds":
         domains = [tuple(numbers(ends, 2)) for ends in domains]
         need(all(low < high for low, high in domains), "a range must begin below its end.")
@@ -313,9 +315,7 @@ class Part:
         for target, name in enumerate(self.names):
             others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
             total = sum(others[: self.size - 1 - self.fewest], reach[target])
-            single = len(self.added[0][0]) == 1
-            need(single or not claim.gaussian, "several answers are not decided here.")
-            claim.judge_moves([total], name, reached=single)
+            claim.judge_moves([total], name, reached=len(self.added[0][0]) == 1)
 
 
 class Finite(Part):
@@ -490,18 +490,18 @@ def is_below(limit: Decimal | int, masses: Any, densities: Any = ()) -> bool:
     rows = [(own, its) for own, its in zip(masses, densities, strict=False) if any(own)]
     if not limit or len(rows) < 2 or any(0 in own for own, _ in rows):
         return bool(limit) and len(rows) < 2
-    share = most_learned(rows, truediv, math.sqrt) / float(limit)  # rounded some ten times
-    if 1 - 1e-12 < share < 1 + 1e-12:
-        exact = most_learned(rows, lambda a, b: Decimal(a) / Decimal(b), Decimal.sqrt)
-        share = 0 if exact <= limit * (1 - SLACK) else 2
+    share = most_learned(rows, math.sqrt) / float(limit)  # whole numbers, divided: floats
+    if 1 - 1e-12 < share < 1 + 1e-12:  # where some ten roundings matter
+        exact = [(list(map(Decimal, own)), list(map(Decimal, its))) for own, its in rows]
+        share = most_learned(exact, Decimal.sqrt) / (limit * (1 - SLACK))
     return bool(share < 1)
 
 
-def most_learned(rows: Any, divided: Callable[..., Any], root: Callable[..., Any]) -> Any:
+def most_learned(rows: Any, root: Callable[..., Any]) -> Any:
     """Bound what anyone learns who knows some of these cells (M)."""
-    found, cells = [], [(own, list(map(divided, its, own))) for own, its in rows]
+    found, cells = [], [(own, list(map(truediv, its, own))) for own, its in rows]
     for (p, near), (q, far) in combinations(cells, 2):
-        odds, ratios = list(map(divided, p, q)), list(map(truediv, near, far))
+        odds, ratios = list(map(truediv, p, q)), list(map(truediv, near, far))
         a = root(max(odds)) / root(min(odds))
         b = root(min(max(near) / min(near), max(far) / min(far)))
         found.append(max(max(ratios), 1 / min(ratios)) * ((1 + a * b) / (a + b)) ** 2)
@@ -735,9 +735,10 @@ class Real(Part):
         low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
         free = model["variance"] is None
         variance = number(1 if free else model["variance"])
-        need(-1 < low <= high < 1 and variance > 0, "this is no Gaussian law.")
-        alike = all(own == self.added[0] for own in self.added) and (low >= 0 or not series)
-        everyone = self.fewest == 0 and self.most == size - 1
+        least = -1 if series or size < 3 else Fraction(-1, size - 1)
+        need(least < low <= high < 1 and variance > 0, "this is no Gaussian law.")
+        alike = len(set(zip(map(tuple, self.added), self.domains, strict=True))) == 1
+        everyone = self.fewest == 0 and self.most == size - 1 and (low >= 0 or not series)
         if alike and everyone and (free or self.clamped or not claim.gaussian):  # K = ∅ (D)
             steps = (abs(k - (size - 1) // 2) for k in range(size))
             share = sum(max(high, ZERO) ** (step if series else min(step, 1)) for step in steps)
@@ -862,7 +863,7 @@ def read(stored: Stored) -> Part:
     claim, who = Claim(stored), stored["adversaries"]
     need(set(who) == {"at_least", "at_most"}, "an adversary by name is not decided here.")
     names, domains, copies = shape(stored["model"])
-    others, function = sum(copies) - 1, claim.queries[0]["type"] == "Custom"
+    others, function = sum(copies) - 1, "Custom" in {one["type"] for one in claim.queries}
     fewest, most = (others if who[end] is None else int(number(who[end])) for end in sorted(who))
     need(0 <= fewest <= min(most, others), "nobody is admitted, so nothing is promised.")
     added = [] if function else additions(claim, names, domains, copies)
@@ -872,11 +873,10 @@ def read(stored: Stored) -> Part:
 def calibrations(stored: Stored) -> Iterator[Stored]:
     """Yield what a ledger has released, for each draw of the data as one calibration."""
     # Whatever led to a query, on one course of outputs the density is that of all, asked at once.
-    known = set(stored) <= {*LEDGER.split(), "certificate"} and stored["entries"]
-    need(known, "no ledger that is known here, or nothing was released.")
+    need(stored["entries"] and set(stored) <= {*LEDGER.split(), "certificate"}, "no ledger here.")
     draws: dict[str, list[Stored]] = {}
     for entry in stored["entries"]:
-        allowed = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()
+        allowed = f"{ENTRIES['all']} {ENTRIES[entry['kind']]}".split()
         need(set(entry) <= set(allowed), "an entry says what is not decided here.")
         draws.setdefault(entry["draw"], []).append(entry)
     need(draws, "nothing was released.")
@@ -885,9 +885,9 @@ def calibrations(stored: Stored) -> Iterator[Stored]:
         other = [number(entry["dp_epsilon"]) for entry in entries if entry["kind"] != "release"]
         need(min(other, default=0) >= 0, "no mechanism spends less than nothing.")
         (rows,) = {entry["rows"] for entry in released}
-        scales = [scale for entry in released for scale in entry["scales"]]
-        asked = {"scale": scales, "noise": ["Laplace"] * len(scales), "rows": rows}
-        asked["query"] = [query for entry in released for query in entry["queries"]]
+        pairs = [p for e in released for p in zip(e["queries"], e["scales"], strict=True)]
+        asked = {"query": [query for query, _ in pairs], "scale": [scale for _, scale in pairs]}
+        asked |= {"noise": ["Laplace"] * len(pairs), "rows": rows}
         yield stored | asked | {"type": "Calibration", "charged": sum(other, ZERO)}
 
 
@@ -919,6 +919,6 @@ def check_file(path: Path) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    code, answer = check_file(Path(sys.argv[-1]))
-    sys.stdout.write(answer + "\n")
+    code, answer = check_file(Path(" ".join(sys.argv[1:])))
+    sys.stdout.buffer.write(f"{answer}\n".encode(errors="backslashreplace"))
     sys.exit(code)

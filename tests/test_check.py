@@ -643,6 +643,7 @@ def test_values_on_an_interval_are_not_counted(domain):
     assert check(described)[0] == UNDECIDED
 
 
+CHAIN = pdp.MarkovChain(transition=[[0.7, 0.3], [0.3, 0.7]], length=30)
 INTERVALS = pdp.Unknown(size=2, bounds=(0, 5))
 STEPS = pdp.MarkovTree(
     domains=[[0, 1]] * 2, parents=[None, 0], tables=[[0.4, 0.6], [[0.5, 0.5], [0.2, 0.8]]]
@@ -655,6 +656,9 @@ NOT_THE_SAME = {
     "a table on intervals": (PAIR, {}, {"domains": None, "bounds": [0, 1]}),
     "Gaussian values from a list": (GAUSS, {}, {"bounds": None, "domains": [[0, 1], [1, 0]]}),
     "no variance": (HOUSE, {}, {"variance": 0}),
+    "no such correlation": (HOUSE, {}, {"correlation": -0.9}),
+    "a question that is a charge": (PAIR, {"query": {"type": "charge"}}, {}),
+    "states one by one": (CHAIN, {}, {"states": None, "domains": [[0, 1]] * 29 + [[0, 1, 2]]}),
     "no covariance": (GAUSS, {}, {"covariance": [[1, 1.5], [1.5, 1]]}),
     "private members": (pdp.ModelSet(models=[PAIR] * 2), {}, {"provenance": "private"}),
 }
@@ -709,6 +713,40 @@ def test_independent_columns_are_decided_at_once(columns):
 @pytest.mark.parametrize("delta", ["abc", [1], {"a": 1}, 10**400, True])
 def test_a_delta_beside_laplace_noise_means_nothing(delta):
     assert check(stored(PAIR, pdp.Sum()) | {"delta": delta})[0] == PROVED
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_function_beside_another_question_is_not_decided(first, tmp_path):
+    queries = [pdp.Sum(), pdp.Custom(function=lambda pair: 1000 * (pair[0] != pair[1]))]
+    described = stored(PAIR, [queries[first], queries[1 - first]])
+    assert check(described)[0] == UNDECIDED
+    assert check(described | {"scale": [3.0, 3.0], "leakage": None})[0] == UNDECIDED
+    described, _ = ledger_of(tmp_path, PAIR, queries)
+    assert check(described)[0] == UNDECIDED
+
+
+@pytest.mark.parametrize("kind", ["GaussianGroup", "GaussianSeries"])
+def test_members_with_ranges_of_their_own_are_not_alike(kind):
+    # The answer moves by as much for each member, but one of them has half the range.
+    model = {"schema": "pdp-calibrate/1", "type": kind, "names": [0, 1], "provenance": "assumed"}
+    model |= {"bounds": [[0, 2], [0, 1]], "correlation": 0.5, "variance": 1.0}
+    described = asked_about(GAUSS, weighted([1, 2]), 0, None) | {"model": model, "scale": 3.0}
+    assert check(described)[0] == BROKEN
+    same = model | {"type": "Gaussian", "covariance": [[1, 0.5], [0.5, 1]]}
+    assert check(described | {"model": same})[0] == BROKEN
+    assert check(described | {"scale": 4.1})[0] == PROVED
+
+
+def test_one_file_is_asked_about_at_a_time(tmp_path):
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(stored(PAIR, pdp.Sum())))
+    bad.write_text("{}")
+    for files, code in (([good], PROVED), ([bad, good], UNDECIDED), ([], UNDECIDED)):
+        found = subprocess.run(  # noqa: S603 - of our own file
+            [sys.executable, checker.__file__, *files], check=False, capture_output=True,
+            env={"PYTHONIOENCODING": "cp1252"},
+        )  # fmt: skip
+        assert (found.returncode, found.stderr) == (code, b"")
 
 
 def test_a_large_group_and_a_long_series_need_little_memory():
@@ -852,7 +890,6 @@ def test_a_report_says_independently_checked_only_when_it_was(tmp_path):
     assert not page.exists()
 
 
-CHAIN = pdp.MarkovChain(transition=[[0.7, 0.3], [0.3, 0.7]], length=30)
 CROSS = pdp.Linear(weights=[1, -1])
 
 
@@ -939,6 +976,7 @@ def test_what_a_ledger_released_about_other_draws_says_nothing_about_this_one(tm
         lambda state: state["entries"][0].update(dp_epsilon=50.0),
         lambda state: state["entries"][0].update(model={}),
         lambda state: state.update(queries=[]),
+        lambda state: state["entries"][0]["scales"].append(1e9),
         lambda state: state["entries"][0].update(scales=[]),
         lambda state: state["entries"][0].update(rows=2),
         lambda state: state["entries"][0].update(queries="Sum"),
