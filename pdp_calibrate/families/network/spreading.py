@@ -171,6 +171,9 @@ def _anywhere(couplings: Couplings) -> FloatArray:
         for _ in range(max(most - 1, 0)):
             law = _joined(law, branch)
         branch = _behind(share, 1, law)
+        # Moves that do not end are what is left of 1. Where each tuple leads to several others,
+        # what rounding adds to them would multiply in every round, until it is no number any more.
+        branch[-1] = min(branch[-1], 1 - branch[:-1].sum() + _ROUNDED - 1)
     law = _nothing()
     for _ in range(most):
         law = _joined(law, branch)

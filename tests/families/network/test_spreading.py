@@ -9,7 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.couplings import RandomMove, epsilon_of_moves
-from pdp_calibrate.families.network import gaussian_noise
+from pdp_calibrate.families.network import gaussian_noise, spreading
 from pdp_calibrate.families.network.couplings import Couplings
 from pdp_calibrate.families.network.spreading import random_move
 from tests.oracles import gaussian_mixtures as oracle
@@ -175,6 +175,20 @@ def test_what_never_ends_is_not_lost_to_rounding(strength):
     for _ in range(10_000):
         dies = 1 - share + share * dies**ways
     assert found.reached[-1] >= (1 - dies**4) * (1 - 1e-6) - 1e-12
+
+
+@pytest.mark.parametrize("excess", [-1e-15, 1e-15])
+def test_what_rounding_adds_does_not_multiply(monkeypatch, excess):
+    # Whichever way a machine rounds, moves that never end stay a share of 1.
+    joined = spreading._joined
+    monkeypatch.setattr(spreading, "_joined", lambda one, other: joined(one, other) * (1 + excess))
+    size = 12
+    pairs = {(k, (k + 1) % size) for k in range(size)} | {(k, (k + 5) % size) for k in range(size)}
+    for strength in np.linspace(0.1, 3.0, 30):
+        couplings = Couplings(size, {tuple(sorted(pair)): strength for pair in pairs})
+        found = random_move(couplings, np.ones(size), range(size), float(size))
+        assert found.reached[0] == 1.0
+        assert np.all(np.diff(found.reached) <= 1e-15)
 
 
 def test_rare_long_moves_cost_little_and_their_probability_is_charged():
