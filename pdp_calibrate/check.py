@@ -879,7 +879,6 @@ def calibrations(stored: Stored) -> Iterator[Stored]:
         allowed = f"{ENTRIES['all']} {ENTRIES[entry['kind']]}".split()
         need(set(entry) <= set(allowed), "an entry says what is not decided here.")
         draws.setdefault(entry["draw"], []).append(entry)
-    need(draws, "nothing was released.")
     for entries in draws.values():
         released = [entry for entry in entries if entry["kind"] == "release"]
         other = [number(entry["dp_epsilon"]) for entry in entries if entry["kind"] != "release"]

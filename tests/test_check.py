@@ -955,6 +955,57 @@ def test_a_ledger_follows_the_orders_of_its_certificate(tmp_path, monkeypatch):
             pdp.Ledger.open(copy)
 
 
+def test_large_outputs_alone_decide_only_about_steps_that_favour_order(monkeypatch):
+    # The smallest state leads to the largest: outputs in between tell more than large ones do.
+    steps = [[0.015, 0.077, 0.908], [0.843, 0.118, 0.039], [0.721, 0.071, 0.208]]
+    model = pdp.MarkovChain(transition=steps, length=5, states=[0, 1, 3])
+    truth = pdp.leakage(model, pdp.Sum(), scale=4.0).lower
+    described = asked_about(model, weighted([1] * 5), 0, None) | {"scale": 4.0}
+    for most in (checker.MOST_CELLS, 0):  # as a table, and by windows
+        monkeypatch.setattr(checker, "MOST_CELLS", most)
+        assert check(described | {"epsilon": truth * (1 - 1e-9)})[0] == BROKEN
+        assert check(described | {"epsilon": truth * (1 + 1e-9)})[0] == PROVED
+
+
+def test_one_bound_for_all_who_are_left_is_never_below_any_of_them():
+    rng, proved = np.random.default_rng(14), 0
+    for _ in range(60):
+        noise = rng.normal(scale=rng.choice([0.01, 0.05, 0.3]), size=(3, 3))
+        covariance = np.eye(3) + (noise + noise.T) / 4
+        model = pdp.Gaussian(mean=[0] * 3, covariance=covariance, bounds=(0, 1))
+        weights = rng.choice([1.0, -1.0, 2.0], 3)
+        truth = pdp.leakage(model, pdp.Linear(weights=weights.tolist()), scale=1.0).lower
+        described = asked_about(model, weighted(weights.tolist()), 0, None) | {"scale": 1.0}
+        described["certificate"] = {"branches": dict.fromkeys("012", 0)}
+        assert check(described | {"epsilon": truth * (1 - 1e-9)})[0] == BROKEN
+        proved += check(described | {"epsilon": truth * 1.05})[0] == PROVED
+    assert proved > 10  # so near the truth that a bound 5 % smaller would have been seen
+
+
+@pytest.mark.parametrize("columns", [3, 6])
+def test_a_hair_more_than_the_limit_is_not_covered(columns):
+    # Who knows all but one learns exactly 1, at large outputs; no float tells it from the limit.
+    cells = np.ones(())
+    for share in np.linspace(0.2, 0.7, columns):
+        cells = np.multiply.outer(cells, [1 - share, share])
+    model = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * columns)
+    described = asked_about(model, weighted([1] * columns), 0, columns - 2) | {"scale": 1.0}
+    assert check(described | {"epsilon": 1 + 2e-13})[0] == PROVED
+    assert check(described | {"epsilon": 1 - 2e-13})[0] == BROKEN
+
+
+def test_blocks_are_checked_against_all_whom_their_own_tuples_admit():
+    # Two tuples decide the third: who knows one learns of two from any of the others.
+    cells = np.full((2, 2, 2), 1e-3)
+    for x, y in itertools.product((0, 1), repeat=2):
+        cells[x, y, x ^ y] += 0.249
+    parity = pdp.JointTable(probabilities=cells / cells.sum(), domains=[[0, 1]] * 3)
+    blocks = pdp.Blocks(models=[parity, parity])
+    for most, code in ((0, PROVED), (1, UNDECIDED)):
+        described = asked_about(blocks, weighted([1] * 6), 0, most) | {"scale": 1.6}
+        assert check(described)[0] == code
+
+
 def test_what_a_ledger_released_about_other_draws_says_nothing_about_this_one(tmp_path):
     described, spent = ledger_of(tmp_path, PAIR, [pdp.Sum()] * 2)
     described["epsilon"] = spent * 0.6
