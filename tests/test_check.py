@@ -659,7 +659,11 @@ NOT_THE_SAME = {
     "no such correlation": (HOUSE, {}, {"correlation": -0.9}),
     "a question that is a charge": (PAIR, {"query": {"type": "charge"}}, {}),
     "states one by one": (CHAIN, {}, {"states": None, "domains": [[0, 1]] * 29 + [[0, 1, 2]]}),
-    "no covariance": (GAUSS, {}, {"covariance": [[1, 1.5], [1.5, 1]]}),
+    "no covariance": (
+        GAUSS,
+        {"adversaries": {"at_least": 0, "at_most": 0}},
+        {"covariance": [[1, 1.5], [1.5, 1]]},
+    ),
     "private members": (pdp.ModelSet(models=[PAIR] * 2), {}, {"provenance": "private"}),
 }
 
@@ -722,6 +726,13 @@ def test_a_function_beside_another_question_is_not_decided(first, tmp_path):
     assert check(described)[0] == UNDECIDED
     assert check(described | {"scale": [3.0, 3.0], "leakage": None})[0] == UNDECIDED
     described, _ = ledger_of(tmp_path, PAIR, queries)
+    assert check(described)[0] == UNDECIDED
+
+
+def test_steps_against_each_other_are_not_alike():
+    # Clamped, at a bound of their ranges, such steps move the answer by more than one of them.
+    model = pdp.GaussianSeries(length=5, correlation=-0.5, bounds=(0, 1))
+    described = stored(model, pdp.Sum(clamp=True)) | {"scale": 1.0, "leakage": None}
     assert check(described)[0] == UNDECIDED
 
 
