@@ -73,7 +73,6 @@ from pdp_calibrate.families.gaussian.sets import (
     SampledGaussian as SampledGaussian,
 )
 from pdp_calibrate.families.group_estimator import GroupEstimator as GroupEstimator
-from pdp_calibrate.families.network.bif import read_bif as read_bif
 from pdp_calibrate.families.network.mixing_chain import MixingChain as MixingChain
 from pdp_calibrate.families.network.network import Network as Network
 from pdp_calibrate.families.network.tree import MarkovTree as MarkovTree
