@@ -105,7 +105,7 @@ def network_of(
         for parent in table.variables[1:]:
             if list(table.state_names[parent]) != domains[parent]:
                 raise ModelError(f"the states of {parent!r} differ in the table of {node!r}.")
-    labels: Mapping[Hashable, Hashable] = values or {}
+    labels: Mapping[Hashable, Hashable] = {} if values is None else {**values}
     return Network(
         factors=factors,
         domains={
