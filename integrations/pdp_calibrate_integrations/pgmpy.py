@@ -61,7 +61,7 @@ def read_bif(
 def network_of(
     model: Any,
     *,
-    values: Mapping[str, Hashable] | None = None,
+    values: Mapping[Any, Hashable] | None = None,
     provenance: str = "assumed",
 ) -> Network:
     """Return the law of a pgmpy network of discrete variables.
@@ -105,7 +105,7 @@ def network_of(
         for parent in table.variables[1:]:
             if list(table.state_names[parent]) != domains[parent]:
                 raise ModelError(f"the states of {parent!r} differ in the table of {node!r}.")
-    labels: Mapping[Hashable, Hashable] = {} if values is None else {**values}
+    labels = {} if values is None else values
     return Network(
         factors=factors,
         domains={
