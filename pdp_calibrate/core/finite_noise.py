@@ -88,11 +88,19 @@ class Mixtures:
     """What to add to ε, for mixtures that represent others."""
     attained: bool = True
     """Whether this is what the adversaries see, and not a bound on it."""
+    log_laws: FloatArray | None = None
+    """Logarithms of the laws, where some are too small for a float."""
     radius: FloatArray | None = None
     """How far, in total variation, a true law may be from the one given; shape (events, secrets).
 
     P(E) then grows by at most that, and Q(E) falls by at most that: δ grows by τ_P + e^ε·τ_Q.
     """
+
+
+    @property
+    def points(self) -> FloatArray:
+        """The atoms as vectors."""
+        return self.atoms.reshape(len(self.atoms), -1)
 
 
 class Named(NamedTuple):

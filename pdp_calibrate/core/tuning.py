@@ -260,7 +260,7 @@ CAPPED_TARGETS = 200
 """Targets of a Gaussian network whose clamped bound is computed entry by entry."""
 LARGEST_UNCOMPILED = 24
 """Tuples beyond which a search is compiled from the beginning."""
-UNCOMPILED_WORK = 1e8
+UNCOMPILED_WORK = 2e6
 """Nodes × tuples³: about a second, less than compiling takes."""
 VISITED_AT_MOST = 2_000_000
 """Nodes after which a search without a deadline ends, with a certified bracket."""

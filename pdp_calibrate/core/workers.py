@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import heapq
+import importlib.util
 import itertools
 import math
 import os
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -236,12 +237,41 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         bar.searches = max(bar.searches, begun + 1)
 
 
-def load_kernels(module: str) -> ModuleType:
+_interpreting = threading.local()  # whether a module of kernels is being read, not compiled
+
+
+def njit(**options: Any) -> Any:
+    """Compile a function with numba; leave it as it is where its module is interpreted."""
+    if getattr(_interpreting, "now", False):
+        return lambda function: function
+    import numba
+
+    return numba.njit(**options)
+
+
+@functools.cache
+def _interpreted_kernels(module: str) -> ModuleType:
+    """Read a module of kernels once more, as plain Python: the same formulas, the same bits."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.loader is None:
+        raise ModuleNotFoundError(module)
+    read = importlib.util.module_from_spec(found)
+    _interpreting.now = True
+    try:
+        found.loader.exec_module(read)
+    finally:
+        _interpreting.now = False
+    return read
+
+
+def load_kernels(module: str, *, compiled: bool = True) -> ModuleType:
     """Import a module of compiled functions, when a problem is first large enough to need it.
 
     On a terminal, the first function that numba really compiles, rather than loads from its cache,
     is announced at once.
     """
+    if not compiled:
+        return _interpreted_kernels(module)
     found = sys.modules.get(module)
     if found is None:
         announce_compiling()

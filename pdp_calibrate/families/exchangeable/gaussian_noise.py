@@ -18,35 +18,28 @@ known, and the range of the whole answer is used at every δ.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number, output_side
-from pdp_calibrate.core.finite_noise import (
-    Case as Listed,
-    FiniteSearch,
-    Mixtures,
-    Named,
-    VectorBound,
-)
+from pdp_calibrate.core.finite_noise import FiniteSearch, VectorBound
 from pdp_calibrate.core.model import ANY_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, lengths
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
-from pdp_calibrate.families.exchangeable.search import (
-    BinaryGroupSearch,
+from pdp_calibrate.families.exchangeable.laws import (
+    BinaryLaws,
     Case,
-    CategoryGroupSearch,
+    CategoryLaws,
     equal_values,
 )
+from pdp_calibrate.families.exchangeable.search import strongest_of
 
 _DEEPEST = 690.0  # nats between the likeliest and the rarest count that floats can represent
 
@@ -88,14 +81,11 @@ def _search_of(
         inner, rounding = dataclasses.replace(problem, contributions=once[0]), once[1]
         added = equal_values(inner)
         if added is not None:
-            source: _BinaryMixtures | _CategoryMixtures
-            if isinstance(group, BinaryGroup):
-                source = _BinaryMixtures(inner, BinaryGroupSearch(inner, group, added))
-            else:
-                source = _CategoryMixtures(inner, CategoryGroupSearch(inner, group, added))
+            laws = BinaryLaws if isinstance(group, BinaryGroup) else CategoryLaws
+            source = laws(inner, group, added)
             strongest = None
             if problem.admits_strongest:
-                strongest = functools.partial(_strongest, inner)
+                strongest = functools.partial(strongest_of, inner)
             whole = None if _is_coupled(group) else joint_range(inner.contributions)
             return FiniteSearch(inner, source, strongest=strongest, rounding=rounding, move=whole)
         if ANY_TABLE.admits(list(map(len, group.domains))):
@@ -103,13 +93,6 @@ def _search_of(
     if isinstance(group, BinaryGroup) and problem.measure.data_counts:
         return VectorBound(problem, binary_move(problem, group))
     return VectorBound(problem)
-
-
-def _strongest(problem: Problem, scale: float) -> Bracket:
-    """Evaluate who knows everyone else: an answer moves by what the target contributes."""
-    ranges = problem.contributions.tuple_ranges()
-    target = max(problem.knowledge.targets, key=lambda place: float(ranges[place]))
-    return problem.plain_dp(target, scale, dict.fromkeys(range(len(ranges)), 0))
 
 
 def _is_about_everyone(problem: Problem) -> bool:
@@ -138,11 +121,11 @@ def members_moved(problem: Problem, group: BinaryGroup) -> int:
     added = equal_values(inner)
     if added is None:
         raise TypeError("every member contributes the same to a count.")
-    search, most = BinaryGroupSearch(inner, group, added), 0
+    search, most = BinaryLaws(inner, group, added), 0
     knowledge = problem.knowledge
     for unknown in range(group.size - 1 - knowledge.most, group.size - knowledge.fewest):
         case = Case(own=0, inside=unknown, outside=0)
-        laws, possible = search.laws(case)
+        laws, _, possible = search.laws(case)
         both = possible.all(axis=1)
         if both.any():
             atoms, error = np.arange(unknown + 1.0), search.law_error(case)
@@ -164,90 +147,3 @@ def binary_move(problem: Problem, group: BinaryGroup) -> float:
         largest = max(largest, float(lengths(moves[target] + others.sum(axis=0))))
     rounding = 1 + 4 * (moved + contributions.coordinates + 4) * UNIT_ROUNDOFF
     return min(joint_range(contributions), largest * rounding)
-
-
-class _GroupMixtures(abc.ABC):
-    """What the mixtures of both kinds of groups share."""
-
-    def __init__(self, problem: Problem, search: BinaryGroupSearch | CategoryGroupSearch) -> None:
-        self._problem, self._group = problem, search
-        self._most = float(search.added.max())
-
-    def cases(self) -> Iterator[Listed]:
-        """List all adversaries except those who know everyone else."""
-        for case in self._group.cases:
-            target, unknown = self._group.members(case)
-            if unknown or self._problem.hidden_noise:
-                move = (case.own + case.inside) * self._most * ROUND_UP
-                yield Listed(move, target, unknown, functools.partial(self.mixtures, case))
-
-    @abc.abstractmethod
-    def mixtures(self, case: Case) -> Iterator[Mixtures]:
-        """List the mixtures of one case."""
-
-    def _named(
-        self, case: Case, held: FloatArray, event: int, secrets: tuple[int, int], output: float
-    ) -> Named:
-        """Build a witness; `held` is how many known members hold each value, by event."""
-        target, unknown = self._group.members(case)
-        hidden = {target, *unknown}
-        known = [position for position in range(self._group.size) if position not in hidden]
-        values = [value for value, number in enumerate(held[event]) for _ in range(int(number))]
-        fixed = dict(zip(known, values, strict=True))
-        return Named(self._problem.witness_at(target, fixed, secrets, output), target, unknown)
-
-
-class _BinaryMixtures(_GroupMixtures):
-    """The mixtures of a yes/no group."""
-
-    def __init__(self, problem: Problem, search: BinaryGroupSearch) -> None:
-        super().__init__(problem, search)
-        self._binary = search
-
-    def mixtures(self, case: Case) -> Iterator[Mixtures]:
-        """List them by the number of ones among the known."""
-        laws, possible = self._binary.laws(case)
-        known = len(laws) - 1
-        step, size = abs(self._binary.step), case.inside + case.own
-        shifted = np.zeros((*laws.shape[:2], size + 1))
-        for secret in range(2):
-            start = case.own * secret
-            shifted[:, secret, start : start + case.inside + 1] = laws[:, secret]
-        if self._binary.step < 0:  # ones contribute 0, zeros contribute the step
-            shifted = shifted[:, :, ::-1]
-        ones = np.arange(known + 1.0)
-        yield Mixtures(
-            atoms=np.arange(size + 1, dtype=np.float64) * step,
-            laws=shifted,
-            possible=possible,
-            adversary=functools.partial(self._named, case, np.stack([known - ones, ones], axis=1)),
-            error=self._binary.law_error(case),
-            moved=2 * (size + 2) * UNIT_ROUNDOFF * step * size,
-        )
-
-
-class _CategoryMixtures(_GroupMixtures):
-    """The mixtures of a group with categories."""
-
-    def __init__(self, problem: Problem, search: CategoryGroupSearch) -> None:
-        super().__init__(problem, search)
-        self._categories = search
-
-    def mixtures(self, case: Case) -> Iterator[Mixtures]:
-        """List them by the counts of the categories among the known."""
-        search = self._categories
-        own = search.atoms(case)
-        atoms, places = np.unique(own, return_inverse=True)
-        places = places.reshape(own.shape)
-        for events, possible, laws, _ in search.laws(case, len(atoms)):
-            joined = np.zeros((*laws.shape[:2], len(atoms)))
-            for secret, columns in enumerate(places):
-                joined[:, secret, columns] = laws[:, secret]
-            yield Mixtures(
-                atoms=atoms,
-                laws=joined,
-                possible=possible,
-                adversary=functools.partial(self._named, case, events.astype(np.float64)),
-                error=4 * UNIT_ROUNDOFF * (search.additions(case) + 8),
-                moved=4 * (search.size + 2) * UNIT_ROUNDOFF * float(atoms[-1] - atoms[0]),
-            )

@@ -17,26 +17,26 @@ from pdp_calibrate.core.tuning import (
     CLIMBS,
     COMPILED_CALL_WORK,
     OPEN_BYTES,
+    UNCOMPILED_WORK,
     VISITED_AT_MOST,
 )
-from pdp_calibrate.core.workers import interpreted, progress as showing
+from pdp_calibrate.core.workers import progress as showing
 from pdp_calibrate.families.gaussian.instance import Instance, Worst
 from pdp_calibrate.families.gaussian.nodes import (
     ASIDE,
     BEST,
     CLOSED,
-    KERNELS,
     NEAR,
     OPENED,
     OWNER,
     VISITED,
     Batch,
     ClampedNodes,
-    CompiledSearch,
     Frontier,
     LinearNodes,
     Nodes,
     Places,
+    Search,
     States,
     Verdicts,
 )
@@ -69,26 +69,23 @@ def branch_and_bound(
     value of `time.monotonic()`), or at the limit on memory or nodes, the bracket stays certified:
     its upper end is the largest bound among all nodes closed or still open.
     """
-    with interpreted(KERNELS):
-        nodes = LinearNodes(instance, precision, tau=tau)
-        search = _Search(nodes, instance, incumbent)
-        climbed = 0
-        for visited, work, attacks in CLIMBS:
-            if nodes.compiled(0) is not None:  # most small searches then end before a climb would
-                search.expand(deadline, at_most=min(visited, int(work / instance.size**3)))
-            if search.open.top > search.limit:
-                search.start_at(*_climbed(nodes, climbed, attacks, search.limit, deadline))
-            climbed = attacks
-        return search.finished(deadline)
+    nodes = LinearNodes(instance, precision, tau=tau)
+    search = _Search(nodes, instance, incumbent)
+    climbed = 0
+    for visited, work, attacks in CLIMBS:  # most small searches end before a climb would
+        search.expand(deadline, at_most=min(visited, int(work / instance.size**3)))
+        if search.open.top > search.limit:
+            search.start_at(*_climbed(nodes, climbed, attacks, search.limit, deadline))
+        climbed = attacks
+    return search.finished(deadline)
 
 
 def branch_and_bound_clamped(
     instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
 ) -> BlockSearch:
     """Search all targets of one block of a clamped answer; see `branch_and_bound`."""
-    with interpreted(KERNELS):
-        nodes = ClampedNodes(instance, precision, tau=tau)
-        return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
+    nodes = ClampedNodes(instance, precision, tau=tau)
+    return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
 
 
 def explored(
@@ -212,11 +209,11 @@ class _Search:
                 and 2 * self.open.states.nbytes <= OPEN_BYTES
                 and self.visited < at_most
             ):
-                compiled = self.nodes.compiled(self.visited)
-                if compiled is None:
+                search = self.nodes.search_after(self.visited)
+                if search is None:
                     self._expand_batch()
                 else:
-                    self._expand_compiled(compiled, at_most)
+                    self._expand_singly(search, at_most)
                 show(self.visited)
 
     def finished(self, deadline: float) -> BlockSearch:
@@ -232,9 +229,10 @@ class _Search:
             visited=self.visited,
         )
 
-    def _expand_compiled(self, search: CompiledSearch, at_most: int) -> None:
+    def _expand_singly(self, search: Search, at_most: int) -> None:
         """Expand nodes one by one, always the one with the largest bound."""
-        number = max(8, min(BATCHES[1], int(COMPILED_CALL_WORK / self.instance.size**3)))
+        work = COMPILED_CALL_WORK if self.nodes.is_compiled(self.visited) else UNCOMPILED_WORK
+        number = max(8, min(BATCHES[1], int(work / self.instance.size**3)))
         number = min(number, at_most - self.visited)
         self.open.make_heap()
         self.open.reserve(number + 1)
@@ -247,7 +245,8 @@ class _Search:
             self.open.keys, self.open.slots, self.open.owners, self.open.states,
             reached, counts, self.state, np.empty(number), owners, states,
         )  # fmt: skip
-        search(frontier, self.incumbent, TOLERANCE, number)
+        with np.errstate(all="ignore"):  # as compiled code: 0/0 is NaN, and bounds nothing
+            search(frontier, self.incumbent, TOLERANCE, number)
         self.closed, self.best = float(reached[CLOSED]), float(reached[BEST])
         self.visited, self.owner = int(counts[VISITED]), int(counts[OWNER])
         self.open.count = int(counts[OPENED])
@@ -270,7 +269,7 @@ class _Search:
         number = max(BATCHES[0], self.open.count // BATCH_SHARE)
         at_most = min(BATCHES[1], max(4, int(BATCH_WORK / self.instance.size**3)))
         keys, batch = self._taken(min(number, at_most))
-        found = self.nodes.judge(batch)
+        found = self.nodes.judge(batch)  # type: ignore[attr-defined]
         later = batch.known + batch.opened
         # The largest and the smallest known set of a node are candidates if they are admitted.
         self._keep_best(np.where(later <= most, found.largest, 0.0), batch, KNOWN)

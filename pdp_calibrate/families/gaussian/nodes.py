@@ -17,15 +17,13 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import LARGEST_UNCOMPILED, UNCOMPILED_WORK
-from pdp_calibrate.core.workers import is_worth_loading, load_kernels
+from pdp_calibrate.core.tuning import UNCOMPILED_WORK
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
     KNOWN,
     OPEN,
     UNKNOWN,
-    leaf_upper,
-    leaf_value,
     sphere_bound,
     widened,
 )
@@ -36,6 +34,7 @@ States = npt.NDArray[np.uint8]
 _Three = tuple[FloatArray, FloatArray, FloatArray]
 
 KERNELS = "pdp_calibrate.families.gaussian.kernels"
+_AT_ONCE = 8  # nodes that any search visits
 _LINE = 8  # floats of a cache line
 NEAR = 1 + 1e-4  # nodes this close to the best value are bounded a second time, more carefully
 
@@ -188,7 +187,7 @@ def _aligned(rows: int, columns: int) -> FloatArray:
     return room[first : first + rows * columns].reshape(rows, columns)
 
 
-CompiledSearch = Callable[[Frontier, float, float, int], None]
+Search = Callable[[Frontier, float, float, int], None]
 """Takes the frontier, the incumbent, the tolerance and the number of nodes to expand."""
 
 
@@ -200,14 +199,14 @@ class Nodes(Protocol):
     keys: FloatArray
     """For each attack, a bound on the leakage of every known set."""
 
-    def judge(self, batch: Batch) -> Verdicts:
-        """Bound what the known sets below each node leak."""
-
     def steady(self, batch: Batch) -> FloatArray:
         """Bound it again, more carefully, where a node ties with the best value."""
 
-    def compiled(self, visited: int) -> CompiledSearch | None:
-        """Return a compiled search if there is one, and this many nodes make it worthwhile."""
+    def is_compiled(self, visited: int) -> bool:
+        """Whether a search that has visited this many nodes goes on compiled."""
+
+    def search_after(self, visited: int) -> Search | None:
+        """Return the search of single nodes to go on with; None if they are judged in batches."""
 
 
 class SizedNodes:
@@ -217,18 +216,28 @@ class SizedNodes:
         self.instance, self.precision, self.tau = instance, precision, tau
         self.widest = _widest(instance.multipliers)
 
-    def compiled(self, visited: int) -> CompiledSearch | None:
-        """See `Nodes`."""
-        size = self.instance.size
-        small = size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK
-        if small and not is_worth_loading(KERNELS):
+    arguments: tuple[str, Answers] | None = None
+    """The kernel of these nodes, and what is attacked; None if nodes are judged in batches."""
+
+    def search_after(self, visited: int) -> Search | None:
+        """See `Nodes`.
+
+        One source runs both ways, with the same bits: interpreted while few nodes are visited, and
+        compiled from then on. The number of nodes decides, so that nothing depends on the machine.
+        """
+        if self.arguments is None:
             return None
-        return self._search
+        name, answers = self.arguments
+        kernel = getattr(load_kernels(KERNELS, compiled=self.is_compiled(visited)), name)
+        return functools.partial(kernel, self.block, answers, self._space)
+
+    def is_compiled(self, visited: int) -> bool:
+        """Whether a search that has visited this many nodes goes on compiled."""
+        return (visited + _AT_ONCE) * self.instance.size**3 > UNCOMPILED_WORK
 
     @functools.cached_property
-    def _search(self) -> CompiledSearch | None:
-        """The compiled search of these nodes; None if they have none."""
-        return None
+    def _space(self) -> Space:
+        return Space.of(self.instance.size)
 
     @functools.cached_property
     def block(self) -> Block:
@@ -279,92 +288,10 @@ class LinearNodes(SizedNodes):
         )  # fmt: skip
         return np.asarray(self.instance.factors[targets, np.newaxis] * bounds)
 
-    def judge(self, batch: Batch) -> Verdicts:
-        """See `Nodes`."""
-        targets = self.targets[batch.owners]
-        ends, if_known, if_unknown = self._moments(batch, targets, self.which[batch.owners])
-        factors = self.instance.factors[targets]
-        largest, upper, smallest, bound = ends.T * factors
-        return Verdicts.of(
-            largest=largest,
-            upper=upper,
-            smallest=smallest,
-            bound=bound,
-            if_known=if_known * factors[:, np.newaxis],
-            if_unknown=if_unknown * factors[:, np.newaxis],
-        )
-
     @functools.cached_property
-    def _search(self) -> CompiledSearch:
-        search = load_kernels(KERNELS).linear_search
-        return functools.partial(search, self.block, self.answers, Space.of(self.instance.size))
-
-    @np.errstate(divide="ignore", invalid="ignore")  # tuples that are not open are left out below
-    def _moments(
-        self, batch: Batch, targets: Places, which: Places
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        instance, tau, total = self.instance, self.tau, self.total
-        states = without_targets(batch.states, targets)
-        line_a, diagonal_a, columns_a, spreads = eliminated(
-            instance.covariance,
-            self.products[which, np.newaxis],
-            self.totals[which, np.newaxis, np.newaxis],
-            states == KNOWN,
-            targets,
-        )
-        line_b, diagonal_b, columns_b, left = eliminated(
-            self.precision,
-            self.functions[which, np.newaxis],
-            np.zeros((1, 1)),
-            states == UNKNOWN,
-            targets,
-        )
-        column_a, column_b, spread = columns_a[:, 0], columns_b[:, 0], spreads[:, 0, 0]
-        here = np.arange(len(targets)), targets
-        variance, cross = diagonal_a[here], column_a[here]
-        floor, slope, rest = 1 / diagonal_b[here], column_b[here], -left[:, 0, 0]
-        now, later = batch.known, batch.known + batch.opened
-
-        def bound(top: _Three, bottom: _Three, multiplier: FloatArray) -> FloatArray:
-            sphere = sphere_bound(*top, *bottom, total, tau)
-            return np.asarray(widened(sphere, *top, bottom[0], total, tau, multiplier))
-
-        largest = leaf_value(floor, slope, rest, instance.multipliers[later])
-        upper = leaf_upper(
-            largest, floor, rest, tau, instance.multipliers[later], instance.size, self.peak
-        )
-        smallest = np.where(instance.multipliers[now] == 0, abs(cross / variance), 0.0)
-        top, bottom = (variance, cross, spread), (floor, slope, rest)
-        everyone = bound(top, bottom, self.widest[now, later])
-        # One more decision: a known tuple changes the moments given A, an unknown one the others.
-        tops: _Three = (variance[:, np.newaxis], cross[:, np.newaxis], spread[:, np.newaxis])
-        bottoms: _Three = (floor[:, np.newaxis], slope[:, np.newaxis], rest[:, np.newaxis])
-        part = line_a / diagonal_a
-        if_known = bound(
-            (
-                tops[0] - part * line_a,
-                tops[1] - part * column_a,
-                tops[2] - column_a**2 / diagonal_a,
-            ),
-            bottoms,
-            self.widest[np.minimum(now + 1, later), later][:, np.newaxis],
-        )
-        part = line_b / diagonal_b
-        if_unknown = bound(
-            tops,
-            (
-                1 / (1 / bottoms[0] - part * line_b),
-                bottoms[1] - part * column_b,
-                bottoms[2] + column_b**2 / diagonal_b,
-            ),
-            self.widest[now, np.maximum(later - 1, now)][:, np.newaxis],
-        )
-        is_open = states == OPEN
-        return (
-            np.stack([largest, upper, smallest, everyone], axis=1),
-            np.where(is_open, if_known, 0.0),
-            np.where(is_open, if_unknown, 0.0),
-        )
+    def arguments(self) -> tuple[str, Answers]:
+        """The kernel of these nodes, and what is attacked."""
+        return "linear_search", self.answers
 
     def steady(self, batch: Batch) -> FloatArray:
         """Return the sphere bound from one factorisation, for nodes that tie with the best value.
@@ -395,77 +322,18 @@ class ClampedNodes(SizedNodes):
         together = float(np.abs(instance.coordinates[0]) @ instance.factors) * (1 + 1e-12)
         self.keys = np.full(len(self.targets), together)
 
-    def judge(self, batch: Batch) -> Verdicts:
-        """See `Nodes`."""
-        targets = self.targets[batch.owners]
-        ends, terms = self._moments(batch, targets)
-        largest, upper, smallest, bound = ends.T * self.instance.factors[targets]
-        rounding = 1 + 4 * self.instance.size * UNIT_ROUNDOFF
-        bound = bound * rounding
-        after = np.broadcast_to(bound[:, np.newaxis], terms.shape)
-        # The tuple that adds most to the bound is decided next.
-        return Verdicts(largest, upper * rounding, smallest, bound, after, after, -terms)
-
     def steady(self, batch: Batch) -> FloatArray:
         """Return infinity: ties are not bounded again."""
         return np.full(len(batch.owners), np.inf)
 
     @functools.cached_property
-    def _search(self) -> CompiledSearch:
+    def arguments(self) -> tuple[str, Answers]:
+        """The kernel of these nodes, and what is attacked."""
         weights = np.ascontiguousarray(self.instance.coordinates[:1])
         nothing = np.zeros(1)
-        answers = Answers(weights, weights, nothing, self.targets, np.zeros_like(self.targets))
-        search = load_kernels(KERNELS).clamped_search
-        return functools.partial(search, self.block, answers, Space.of(self.instance.size))
+        which = np.zeros_like(self.targets)
+        return "clamped_search", Answers(weights, weights, nothing, self.targets, which)
 
-    @np.errstate(divide="ignore", invalid="ignore")  # tuples that are known are left out below
-    def _moments(self, batch: Batch, targets: Places) -> tuple[FloatArray, FloatArray]:
-        instance, tau = self.instance, self.tau
-        states = without_targets(batch.states, targets)
-        nothing = np.empty((0, instance.size)), np.empty((0, 0))
-        line_a, diagonal_a, _, _ = eliminated(
-            instance.covariance, *nothing, states == KNOWN, targets
-        )
-        line_b, diagonal_b, _, _ = eliminated(self.precision, *nothing, states == UNKNOWN, targets)
-        is_unknown = states == UNKNOWN
-        slopes, rests = _unknown_regressions(self.precision, is_unknown, targets)
-        here = np.arange(len(targets)), targets
-        variance, floor = diagonal_a[here][:, np.newaxis], 1 / diagonal_b[here][:, np.newaxis]
-        now, later = batch.known, batch.known + batch.opened
-        part = line_b / diagonal_b
-        slope = np.where(is_unknown, slopes, -part)
-        rest = np.where(is_unknown, rests, 1 / diagonal_b)
-        lowest = np.where(is_unknown, floor, 1 / (1 / floor - part * line_b))
-
-        caps = instance.factors / instance.factors[targets][:, np.newaxis] * (1 + 1e-14)
-        weights = np.abs(instance.coordinates[0])
-        multiplier = instance.multipliers[later][:, np.newaxis]
-        value = leaf_value(floor, slope, rest, multiplier)
-        most = leaf_upper(value, floor, rest, tau, multiplier, instance.size, 0.0)
-        totals = np.diagonal(instance.covariance)
-        reach = widened(
-            sphere_bound(variance, line_a, diagonal_a, lowest, slope, rest, totals, tau),
-            variance, line_a, diagonal_a, lowest, totals, tau,
-            self.widest[now, later][:, np.newaxis],
-        )  # fmt: skip
-        is_open = states == OPEN
-        is_left = is_open | is_unknown
-
-        def added(moves: FloatArray, who: npt.NDArray[np.bool_]) -> FloatArray:
-            terms = np.where(who, weights * np.minimum(caps, moves), 0.0)
-            return np.asarray(weights[targets] + terms.sum(axis=1))
-
-        smallest = added(abs(line_a) / variance, is_left)
-        ends = np.stack(
-            [
-                added(value, is_unknown),
-                added(most, is_unknown),
-                np.where(instance.multipliers[now] == 0, smallest, 0.0),
-                added(reach, is_left),
-            ],
-            axis=1,
-        )
-        return ends, np.where(is_open, weights * np.minimum(caps, reach), 0.0)
 
 
 def steady_bound(
@@ -552,31 +420,6 @@ def eliminated(
         rest[:, size:, :size],
         rest[:, size:, size:],
     )
-
-
-def _unknown_regressions(
-    precision: FloatArray, unknown: npt.NDArray[np.bool_], targets: Places
-) -> tuple[FloatArray, FloatArray]:
-    """Regress each unknown tuple on all tuples outside U: slope of x_i, residual variance.
-
-    With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹. The other tuples get
-    rows of the identity matrix, which change nothing.
-    """
-    size = len(precision)
-    both = unknown[:, :, np.newaxis] & unknown[:, np.newaxis, :]
-    factor = np.linalg.cholesky(np.where(both, precision, np.eye(size)))
-    # Two triangular solves, not a product with the inverse: their error is that of a nearby Ω.
-    halfway = np.empty((len(targets), size, size + 1))
-    halfway[:, :, :size] = np.eye(size)
-    halfway[:, :, size] = np.where(unknown, -precision[targets], 0.0)
-    for row in range(size):
-        before = np.einsum("bk,bkc->bc", factor[:, row, :row], halfway[:, :row])
-        halfway[:, row] = (halfway[:, row] - before) / factor[:, row, row, np.newaxis]
-    slopes = halfway[:, :, size].copy()
-    for row in range(size - 1, -1, -1):
-        after = np.einsum("bk,bk->b", factor[:, row + 1 :, row], slopes[:, row + 1 :])
-        slopes[:, row] = (slopes[:, row] - after) / factor[:, row, row]
-    return slopes, np.sum(halfway[:, :, :size] ** 2, axis=1)
 
 
 def _widest(multipliers: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import LARGEST_UNCOMPILED, UNCOMPILED_WORK
+from pdp_calibrate.core.tuning import LARGEST_UNCOMPILED
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
@@ -95,7 +95,7 @@ class NoisyNodes(SizedNodes):
         states = without_targets(batch.states, targets)
         size = self.instance.size
         self._work += len(batch.owners) * size**3
-        compiled = size > LARGEST_UNCOMPILED or self._work > UNCOMPILED_WORK
+        compiled = size > LARGEST_UNCOMPILED or self._work > 1e8
         line_a, diagonal_a, columns_a, spread = _moments(
             (self.instance.covariance, self._products, self._totals), states == KNOWN, targets,
             compiled=compiled,

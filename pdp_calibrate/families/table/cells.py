@@ -24,8 +24,6 @@ from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import DRAWN_DATABASES, KEPT_NUMBERS, MOST_LEVELS, MOST_SUMS
 
 if TYPE_CHECKING:
-    from pdp_calibrate.families.table.chained_bound import Marginals
-    from pdp_calibrate.families.table.latent_classes import LatentClasses
     from pdp_calibrate.families.table.odds_bound import OddsBound
     from pdp_calibrate.families.table.setting import Events
 
@@ -317,20 +315,6 @@ class Cells:
                 found = np.unique(sums, axis=0) if len(sums) <= MOST_SUMS else None
             self._kept_sums[kinds] = found
         return self._kept_sums[kinds]
-
-    @cached_property
-    def marginals(self) -> Marginals:
-        """The table with every set of tuples summed out."""
-        from pdp_calibrate.families.table.chained_bound import Marginals
-
-        return Marginals(self.probabilities)
-
-    @cached_property
-    def latent_classes(self) -> LatentClasses | None:
-        """The few product laws that the table is a mixture of, if it is one."""
-        from pdp_calibrate.families.table.latent_classes import LatentClasses
-
-        return LatentClasses.of(self.probabilities)
 
     @cached_property
     def factors(self) -> Factors:

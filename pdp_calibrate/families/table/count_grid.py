@@ -328,4 +328,4 @@ def steps_of(bins: npt.NDArray[np.intp], levels: int, coordinates: int) -> npt.N
 
 
 def _kernels() -> ModuleType:
-    return load_kernels("pdp_calibrate.families.table.chained_kernels")
+    return load_kernels("pdp_calibrate.families.table.count_kernels")

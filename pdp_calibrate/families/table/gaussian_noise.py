@@ -33,9 +33,9 @@ from pdp_calibrate.core.tuning import (
     LISTED_SETS,
 )
 from pdp_calibrate.families.table.cells import Cells
+from pdp_calibrate.families.table.laws import TableLaws
 from pdp_calibrate.families.table.search import search_strongest
 from pdp_calibrate.families.table.setting import (
-    Events,
     Group,
     PreparedTable,
     Varying,
@@ -108,15 +108,12 @@ class TableNoiseEngine(Engine):
         return output_side(self._varying.put_back(found), self._problem)
 
 
-class TableMixtures:
+class TableMixtures(TableLaws):
     """The laws of the answer, for all adversaries of a table."""
 
     def __init__(self, prepared: PreparedTable, error: float) -> None:
-        self._prepared, self._error = prepared, error
-        problem, cells = prepared.problem, prepared.cells
-        self._spread = float(cells.spread[0])
-        self._rounding = 2 * (len(cells.sizes) + 2) * UNIT_ROUNDOFF * self._spread
-        self.strongest = self._strongest if problem.admits_strongest else None
+        super().__init__(prepared, error)
+        self.strongest = self._strongest if prepared.problem.admits_strongest else None
 
     def _strongest(self, scale: float) -> Bracket:
         """Evaluate adversaries who know all others: the answer moves by LS_i in any table."""
@@ -166,7 +163,7 @@ class TableMixtures:
             if cells.table is None:
                 move = sum(float(cells.parts[place].max()) for place in (target, *unknown))
             move += self._rounding
-            listed = functools.partial(self._of_set, target, unknown)
+            listed = functools.partial(self.mixtures, target, unknown)
             yield Case(move, target, unknown, listed)
 
     def _of_all_events(self) -> Iterator[Mixtures]:
@@ -201,50 +198,3 @@ class TableMixtures:
         values = np.unravel_index(int(admitted.places[start + event]), [size + 1 for size in sizes])
         known = {p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]}
         return self._named(target, known, secrets, output)
-
-    def _of_set(self, target: int, unknown: tuple[int, ...]) -> Iterator[Mixtures]:
-        """Yield the laws of one set of unknown tuples, given all values of the others."""
-        events = self._prepared.laws(target, unknown)
-        sizes = [self._prepared.sizes[position] for position in events.known]
-
-        def adversary(first: int, event: int, secrets: tuple[int, int], output: float) -> Named:
-            values = np.unravel_index(first + event, sizes) if sizes else ()
-            known = dict(zip(events.known, map(int, values), strict=True))
-            return self._named(target, known, secrets, output)
-
-        for first, atoms, laws, possible in _pieces(events):
-            yield Mixtures(
-                atoms=atoms,
-                laws=laws,
-                possible=possible,
-                adversary=functools.partial(adversary, first),
-                error=self._error + 4 * (events.additions + 4) * UNIT_ROUNDOFF,
-                moved=self._rounding,
-            )
-
-    def _named(
-        self, target: int, known: dict[int, int], secrets: tuple[int, int], output: float
-    ) -> Named:
-        places = range(len(self._prepared.sizes))
-        unknown = tuple(p for p in places if p != target and p not in known)
-        witness = self._prepared.problem.witness(target, known, secrets, output)
-        return Named(witness, target, unknown)
-
-
-def _pieces(
-    events: Events,
-) -> Iterator[tuple[int, FloatArray, FloatArray, np.ndarray]]:
-    """Yield first event, atoms, laws and possible secrets of events with the same atoms."""
-    if len(events.atoms) == 1:
-        atoms, laws = events.on_all_atoms
-        yield 0, atoms[:, 0], laws, events.possible
-        return
-    for event in range(len(events.laws)):
-        own = dataclasses.replace(
-            events,
-            laws=events.laws[event : event + 1],
-            possible=events.possible[event : event + 1],
-            atoms=events.atoms[event : event + 1],
-        )
-        atoms, laws = own.on_all_atoms
-        yield event, atoms[:, 0], laws, own.possible

@@ -30,7 +30,7 @@ from pdp_calibrate.core.tuning import (
 )
 from pdp_calibrate.core.workers import Clock, best_first
 from pdp_calibrate.families.table.odds_bound import odds_bound
-from pdp_calibrate.families.table.search import judged_set
+from pdp_calibrate.families.table.laws import far_out
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
@@ -157,7 +157,6 @@ def _from_afar(setting: Setting, cases: Iterable[_Case], clock: Clock) -> Outcom
     """Attack sets too large to be judged: far outputs first, then ascent from the best of them."""
     if not setting.fits_linear_space or not setting.is_additive:
         return NOTHING
-    tails = dataclasses.replace(setting, tails_only=True)
     outcome, spent = NOTHING, 0.0
     for case in cases:
         if clock.is_over:
@@ -165,8 +164,7 @@ def _from_afar(setting: Setting, cases: Iterable[_Case], clock: Clock) -> Outcom
         spent += setting.probabilities.size
         if spent > VECTOR_FAR_WORK:
             break
-        events = setting.prepared.laws(case.target, case.unknown)
-        outcome = outcome.or_worse(judged_set(tails, events, case.target, {}))
+        outcome = outcome.or_worse(far_out(setting, case.target, case.unknown))
     attack = outcome.attack
     if attack is not None:
         outcome = outcome.or_worse(_improved(setting, attack))

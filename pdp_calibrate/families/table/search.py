@@ -4,7 +4,7 @@ Answers on a grid (counts, histograms, whole numbers) go through a compiled bran
 what the adversary knows (`tree_search`), many binary tuples through all hidden sets
 (`hidden_sets`); arbitrary real answers through sorted mixtures (`sorted_mixtures`); ranges too wide
 for linear floating point through log space. All are exact. Vectors with too many outputs get a
-bracket (`chained_search` for counts, `joint_outputs`). Its ends include every rounding error.
+bracket (`count_search` for counts, `joint_outputs`). Its ends include every rounding error.
 
 The leakage to an adversary who knows all other tuples is that of plain differential privacy.
 
@@ -20,16 +20,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import math
-from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, log_densities, rounding_error
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, rounding_error
 from pdp_calibrate.core.model import MAXIMAL_CELLS
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
@@ -49,7 +46,6 @@ from pdp_calibrate.core.tuning import (
 from pdp_calibrate.core.workers import (
     Clock,
     announce_compiling,
-    best_first,
     interpreted,
     is_worth_loading,
 )
@@ -58,7 +54,6 @@ from pdp_calibrate.families.table.setting import (
     NOTHING,
     AdmittedEvents,
     Attack,
-    Events,
     Grid,
     Outcome,
     PreparedTable,
@@ -136,7 +131,7 @@ def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
     return best
 
 
-def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Bracket:
     """Search everyone except those who know everyone else, by the method that suits the answers.
 
     Compiled code is loaded only where it is chosen.
@@ -173,7 +168,7 @@ def _prefers_hidden_sets(setting: Setting) -> bool:
     return steps_of(setting) is not None
 
 
-def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Bracket:
     """Search in log space what linear floating point cannot hold."""
     exact = setting.tails_only or setting.prepared.log_work <= LOG_WORK
     if setting.coordinates == 1 or exact:
@@ -183,7 +178,7 @@ def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outc
     return search_vectors(setting, incumbent, clock)
 
 
-def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Bracket:
     """Search answers of several coordinates."""
     prepared = setting.prepared
     tree_work = prepared.leaves * prepared.cells.outputs
@@ -196,14 +191,14 @@ def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome
 
         return search_branches(setting, grid, incumbent, clock)
     if setting.prepared.log_work > LOG_WORK:
-        from pdp_calibrate.families.table.chained_search import can_search, search_chained
+        from pdp_calibrate.families.table.count_search import can_search, search_counts
 
         if can_search(setting):
-            return search_chained(setting, incumbent, clock)
+            return search_counts(setting, incumbent, clock)
     return _search_wide_range(setting, incumbent, clock)
 
 
-def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Bracket:
     """Search answers that are one number."""
     prepared, knowledge = setting.prepared, setting.knowledge
     one_set = knowledge.known is not None or knowledge.most == 0
@@ -327,12 +322,16 @@ class TableEngine(Engine):
         if setting.knowledge.admits_strongest and not hidden_noise:
             outcome = search_strongest(setting)
         threshold = max(limits.incumbent, outcome.lower)
-        found = _found(setting, outcome.or_worse(_search(setting, threshold, clock)))
+        others = _search(setting, threshold, clock)
+        if isinstance(others, Bracket):  # set by set: named already, hidden noise included
+            return others if outcome is NOTHING else _found(setting, outcome).or_worse(others)
+        found = _found(setting, outcome.or_worse(others))
         if not hidden_noise:
             return found
         # The noise that was left out cancels only in the tails: these give the lower end.
         tails = dataclasses.replace(setting, tails_only=True)
-        attained = _found(setting, _search(tails, 0.0, clock))
+        far = _search(tails, 0.0, clock)
+        attained = far if isinstance(far, Bracket) else _found(setting, far)
         return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
 
 
@@ -449,157 +448,8 @@ def _worst_of_admitted(
     return best, event, output
 
 
-def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Bracket:
     """Return the worst of all adversaries except those who know everyone else, set by set."""
-    kernels: dict[bytes, FloatArray] = {}
-    return best_first(
-        (
-            (group_bound(setting, (target, *unknown)), (target, unknown))
-            for target, unknown in setting.prepared.cases()
-        ),
-        lambda _, case: judged_set(setting, setting.prepared.laws(*case), case[0], kernels),
-        start=NOTHING,
-        unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
-        cutoff=lambda outcome: max(incumbent, outcome.lower),
-        is_over=lambda: clock.is_over,
-        what="comparing adversaries",
-    )
-
-
-def judged_set(
-    setting: Setting, events: Events, target: int, kernels: dict[bytes, FloatArray]
-) -> Outcome:
-    """Compare the mixtures of every pair of secrets, for every x_K, at every output."""
-    outcome = NOTHING
-    linear = setting.is_additive and setting.fits_linear_space
-    pieces = _linear_pieces(setting, events, kernels) if linear else _log_pieces(setting, events)
-    for first, possible, densities, gain, error, outputs in pieces:
-        gain[possible.sum(axis=1) < 2] = -np.inf  # only one possible secret: nothing to compare
-        event, place = divmod(int(gain.argmax()), gain.shape[1])
-        best = float(gain[event, place])
-        if best - error <= outcome.lower and best + error <= outcome.upper:
-            continue
-        attack = None
-        if best > -np.inf:
-            here = np.where(possible[event], densities[event, :, place], -np.inf)
-            secret = int(here.argmax())
-            here = np.where(possible[event], densities[event, :, place], np.inf)
-            here[secret] = np.inf
-            sizes = [setting.sizes[position] for position in events.known]
-            values = np.unravel_index(first + event, sizes) if sizes else ()
-            known = dict(zip(events.known, map(int, values), strict=True))
-            output = outputs[event % len(outputs), place]
-            if setting.is_additive:
-                for position, value in known.items():
-                    output = output + setting.parts[position][value]
-            secrets = secret, int(here.argmin())
-            attack = Attack(target=target, known=known, secrets=secrets, output=output)
-        outcome = outcome.or_worse(bracket(best, 0.0, error, attack))
-    return outcome
-
-
-_Piece = tuple[int, npt.NDArray[np.bool_], FloatArray, FloatArray, float, FloatArray]
-"""First event, possible secrets, (log-)densities by event, secret and output, the largest log-ratio
-by event and output, its error, and the outputs in scales."""
-
-
-def _linear_pieces(
-    setting: Setting, events: Events, kernels: dict[bytes, FloatArray]
-) -> Iterator[_Piece]:
-    """Evaluate an additive query by matrix products: the same atoms for every event."""
-    atoms, laws = events.on_all_atoms
-    atoms = atoms / setting.scale
-    outputs = product_grid(atoms, tails_only=setting.tails_only)
-    kernel = _kernel(setting, atoms, kernels)
-    secrets = events.laws.shape[1]
-    # Half of the additions make a probability, half the mass that it is divided by. Each coordinate
-    # of a kernel takes an exponential and a product.
-    additions = events.additions // 2 + len(atoms) + setting.coordinates
-    error = _rounding_error(setting, additions)
-    one = float(setting.is_near_one)
-    width = min(len(outputs), max(1, CHUNK_NUMBERS // secrets))
-    step = max(1, CHUNK_NUMBERS // (secrets * width))
-    for first, start in itertools.product(range(0, len(laws), step), range(0, len(outputs), width)):
-        rows, columns = slice(first, first + step), slice(start, start + width)
-        densities = (laws[rows].reshape(-1, len(atoms)) @ kernel[:, columns]).reshape(
-            -1, secrets, kernel[:, columns].shape[1]
-        )
-        highest, lowest = densities.max(axis=1), densities.min(axis=1)
-        gain = np.log1p((highest - lowest) / (one + lowest))
-        yield first, events.possible[rows], densities, gain, error, outputs[np.newaxis, columns]
-
-
-def _kernel(setting: Setting, atoms: FloatArray, kernels: dict[bytes, FloatArray]) -> FloatArray:
-    """Return e^{−distance} of atoms and outputs, near one e^{−distance} − 1.
-
-    Computed coordinate by coordinate along the product grid, where e^{−distance} is a product. It
-    is kept, because sets of equal size share it and follow each other in order of their bounds.
-    """
-    key = atoms.tobytes()
-    if key not in kernels:
-        near_one = setting.is_near_one
-        kernel = np.zeros((len(atoms), 1)) if near_one else np.ones((len(atoms), 1))
-        columns = _columns(atoms, tails_only=setting.tails_only)
-        for own, column in zip(atoms.T, columns, strict=True):
-            apart = np.abs(own[:, np.newaxis] - column)[:, np.newaxis]
-            before = kernel[:, :, np.newaxis]
-            kernel = before + apart if near_one else before * np.exp(-apart)
-            kernel = kernel.reshape(len(atoms), -1)
-        kernels.clear()
-        kernels[key] = np.expm1(-kernel) if near_one else kernel
-    return kernels[key]
-
-
-def _log_pieces(setting: Setting, events: Events) -> Iterator[_Piece]:
-    """Evaluate in log space, events and outputs cut into pieces whose densities fit in memory."""
-    atoms = events.atoms / setting.scale
-    everywhere = _outputs(atoms, tails_only=setting.tails_only)
-    number = everywhere.shape[1]
-    per_event = events.laws[0].size * atoms.shape[-1]
-    width = max(1, min(number, CHUNK_NUMBERS // per_event))
-    step = max(1, CHUNK_NUMBERS // (per_event * width))
-    shared = len(atoms) == 1
-    for first, start in itertools.product(
-        range(0, len(events.laws), step), range(0, number, width)
-    ):
-        rows = slice(first, first + step)
-        possible = events.possible[rows]
-        outputs = (everywhere if shared else everywhere[rows])[:, start : start + width]
-        densities, error = log_densities(
-            events.laws[rows],
-            atoms if shared else atoms[rows],
-            outputs,
-            additions=events.additions,
-        )
-        hidden = ~possible[:, :, np.newaxis]
-        highest = np.where(hidden, -np.inf, densities).max(axis=1)
-        gain = highest - np.where(hidden, np.inf, densities).min(axis=1)
-        yield first, possible, densities, gain, error, outputs
-
-
-def _columns(atoms: FloatArray, *, tails_only: bool) -> list[FloatArray]:
-    """Return the values of each coordinate of the atoms, or just the smallest and largest."""
-    columns = [np.unique(column) for column in atoms.T]
-    return [column[[0, -1]] for column in columns] if tails_only else columns
-
-
-def product_grid(atoms: FloatArray, *, tails_only: bool) -> FloatArray:
-    """Return the product grid of the atoms' coordinates, or just its corners."""
-    columns = _columns(atoms, tails_only=tails_only)
-    if len(columns) == 1:
-        return columns[0][:, np.newaxis]
-    return np.stack(np.meshgrid(*columns, indexing="ij"), axis=-1).reshape(-1, len(columns))
-
-
-def _outputs(atoms: FloatArray, *, tails_only: bool) -> FloatArray:
-    """Return the product grid of the atoms' coordinates, per event; or just its corners."""
-    if len(atoms) == 1:
-        everywhere = atoms.reshape(-1, atoms.shape[-1])
-        return product_grid(everywhere, tails_only=tails_only)[np.newaxis]
-    values = np.sort(atoms.reshape(len(atoms), -1, atoms.shape[-1]), axis=1)
-    if tails_only:
-        values = values[:, [0, -1]]
-    if atoms.shape[-1] == 1:
-        return values
-    grids = [list(itertools.product(*event.T)) for event in values]
-    return np.array(grids)
+    prepared = setting.prepared
+    limits = Limits(incumbent=incumbent, enough=clock.enough, deadline=clock.deadline)
+    return prepared.by_sets.search(setting.scale, limits)

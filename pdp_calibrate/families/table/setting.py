@@ -35,6 +35,8 @@ from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions, diameter
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, NEAR_ONE, rounding_error
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.finite_noise import Case
+from pdp_calibrate.core.laplace_mixtures import LaplaceSearch
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable, written_out
@@ -185,6 +187,16 @@ class PreparedTable:
         if found.laws.size + sum(one.laws.size for one in kept.values()) <= KEPT_NUMBERS:
             kept[key] = found
         return found
+
+    @cached_property
+    def by_sets(self) -> LaplaceSearch:
+        """The search set by set, which keeps the laws that it lists."""
+        from pdp_calibrate.families.table.laws import TableLaws
+
+        def bound_of(case: Case, scale: float | FloatArray) -> float:
+            return group_bound(setting_of(self, scale), (case.target, *case.unknown))
+
+        return LaplaceSearch(self.problem, TableLaws(self), bound_of=bound_of)
 
     def cases(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Yield every target with every such set."""

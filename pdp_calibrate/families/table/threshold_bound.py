@@ -41,7 +41,6 @@ from pdp_calibrate.families.table.count_grid import (
     all_count,
     reached,
 )
-from pdp_calibrate.families.table.events import Case, Events, Some, are_two, every_secret
 from pdp_calibrate.families.table.setting import Setting, group_bound
 
 if TYPE_CHECKING:
@@ -56,6 +55,30 @@ _MIDDLE = 0.35  # s = t^0.35: that leaves fewest pairs, where nearly independent
 _SAMPLE = 200  # laws that the middle is the mean of
 _ROOM = 2**17  # pairs of laws that are expected to be compared for a case
 _SINGLE = 2.0**-24  # unit roundoff
+
+
+MOST_SECRETS = 31
+"""Values of a tuple: a bit of an int32 for each."""
+
+
+Events = npt.NDArray[np.intp]
+"""Places of what is known in the order of their product."""
+
+
+class Case(NamedTuple):
+    """All who attack a target and ignore some tuples."""
+
+    target: int
+    unknown: tuple[int, ...]
+
+
+class Some(NamedTuple):
+    """Some events of a case, in order."""
+
+    events: Events
+    log_bounds: FloatArray
+    secrets: npt.NDArray[np.int32]
+    """Which two or more secrets may be so far apart, bit by bit; others are settled."""
 
 
 _NOBODY = Some(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.int32))
@@ -80,15 +103,15 @@ class _Screen(NamedTuple):
         return -self.error
 
     @classmethod
-    def of(cls, log_t: float, c: float, d: float, unknown: int, groups: Neighbours) -> _Screen:
-        """Prepare it, for so many unknown tuples."""
+    def of(cls, log_t: float, c: float, d: float, added: int, groups: Neighbours) -> _Screen:
+        """Prepare it; `added` is how many values the unknown tuples have together."""
         t = _rounded_down(math.exp(min(log_t, math.log(_LARGEST))))
         near = _rounded_down(math.exp(-min(d, c)) * (1 - 1e-15))
         far = _rounded_down(math.exp(-c) / float(near) * (1 - 1e-15))
-        # A mass is the sum of up to five in each step that counts a tuple, and a law divides it by
-        # the sum of all; sums of a group, and of all groups, hold no more. What is added or
+        # Counting a tuple of k values out adds up to k masses (count_kernels.count_out), and a law
+        # divides by the sum of all; sums of a group, and of all groups, hold no more. What is added or
         # subtracted is positive, and at most 9t + 3 for both about the middle together.
-        roundings = 2 * (5 * unknown + 2 * len(groups.rows)) + 64
+        roundings = 2 * (added + 2 * len(groups.rows)) + 64
         return cls(t, near, far, groups, c, (9 * float(t) + 3) * roundings * _SINGLE)
 
     def excess(self, one: Singles, other: Singles) -> Singles:
@@ -126,14 +149,6 @@ class ThresholdBound:
         np.multiply(setting.probabilities, _SCALED, out=table, casting="same_kind")  # in doubles
         return CountLaws(table, self._bins, setting.coordinates)
 
-    def assume(self, case: Case, log_bound: float) -> None:
-        """Take over a bound for all events of a case."""
-        number, every = self.events(case), every_secret(self._setting.sizes[case.target])
-        self._left[case] = Some(
-            np.arange(number), np.full(number, log_bound), np.full(number, every, dtype=np.int32)
-        )
-        self._rest[case] = 0.0
-
     def settle(self, case: Case, log_bound: float) -> None:
         """Take over a bound for all events of a case, none of which matters any more."""
         self._left[case], self._rest[case] = _NOBODY, log_bound
@@ -160,28 +175,6 @@ class ThresholdBound:
         work = functools.partial(self._screen_set, targets, cutoff)
         found = run(sets, work, self._clock, what="bounding adversaries", small=False)
         return sum(compared for compared in found if compared is not None)
-
-    def shares_above(self, case: Case, laws: Singles, cutoff: float) -> tuple[float, float]:
-        """Return how many of some events may leak more than a cutoff, from their laws of counts.
-
-        laws[count, v, e], of secret v of event e. First those for whom two secrets only are far
-        apart, then all others.
-        """
-        size, lanes = laws.shape[1:]
-        screen = self._screen_of(case.unknown, self._own[case.target], cutoff)
-        if self._all_count:  # all vectors of counts are there; those reached alone have a group
-            vectors = reached(self._setting.coordinates, len(case.unknown), exactly=False)
-            laws = laws[vectors.sum(axis=1) == len(case.unknown)]
-        shares = laws[screen.groups.rows]
-        shares = shares / np.maximum(shares.sum(axis=0), _LEAST_MASS)
-        pairs = np.array(list(itertools.permutations(range(size), 2))).reshape(-1, 2)
-        far = np.zeros((len(pairs), lanes), dtype=np.bool_)
-        for at, (one, other) in enumerate(pairs):
-            far[at] = screen.excess(shares[:, one], screen.t * shares[:, other]) > screen.most
-        bits = (1 << pairs).sum(axis=1)
-        secrets = np.bitwise_or.reduce(np.where(far, bits[:, np.newaxis], 0), axis=0)
-        two = are_two(np.asarray(secrets, dtype=np.int32))
-        return float(np.mean(two)), float(np.mean((secrets > 0) & ~two))
 
     def above(self, case: Case, cutoff: float) -> Some:
         """Return the events whose bounds are above a cutoff."""
@@ -228,7 +221,8 @@ class ThresholdBound:
         coordinates, number = self._setting.coordinates, len(unknown)
         groups = Neighbours.of(coordinates, number, exactly=self._all_count)
         others = sum(self._own[place] for place in unknown)
-        return _Screen.of(max(cutoff - own, 0.0), others, self._near, number, groups)
+        added = sum(self._setting.sizes[place] for place in unknown)
+        return _Screen.of(max(cutoff - own, 0.0), others, self._near, added, groups)
 
     def _from_middle(self, masses: Singles, screen: _Screen, tail: int) -> _Apart:
         """Compare every law with one in the middle."""
@@ -342,3 +336,15 @@ def _room() -> Singles:
     """Return what a kernel works in."""
     kernels = _kernels()
     return np.empty((kernels.ROOM, kernels.LANES), dtype=np.float32)
+
+
+def are_two(secrets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Return where two bits are set."""
+    without_last = secrets & (secrets - 1)
+    return np.asarray((without_last > 0) & (without_last & (without_last - 1) == 0))
+
+
+def two_secrets(secrets: npt.NDArray[np.int32]) -> Events:
+    """Return which two bits are set, in two rows."""
+    powers = np.array([secrets & -secrets, secrets & (secrets - 1)])
+    return np.asarray(np.log2(powers), dtype=np.intp)

@@ -8,10 +8,9 @@ import pytest
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table import chained_search, threshold_kernels
+from pdp_calibrate.families.table import count_search, threshold_kernels
 from pdp_calibrate.families.table.count_grid import CountLaws, Neighbours, Singles, reached
-from pdp_calibrate.families.table.events import Case, are_two, two_secrets
-from pdp_calibrate.families.table.threshold_bound import ThresholdBound
+from pdp_calibrate.families.table.threshold_bound import Case, ThresholdBound, are_two, two_secrets
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
 from tests.support.table_searches import setting_at
@@ -155,7 +154,7 @@ def test_who_is_screened_out_leaks_no_more_than_the_cutoff(kind: str, seed: int)
         parts = [part[:, 1:] for part in parts]  # the first value counts nowhere
     scale = float(np.exp(rng.uniform(0.2, 2.2)))
     setting = setting_at(additive_problem(cells, parts), scale)
-    bins = chained_search._bins(setting)
+    bins = count_search._bins(setting)
     assert bins is not None
     cases = [Case(*case) for case in setting.prepared.cases()]
     cases = [case for case in cases if case.unknown]

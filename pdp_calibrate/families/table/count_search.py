@@ -1,30 +1,14 @@
-"""Large tables and vectors of answers: everybody bounded, the worst evaluated.
+"""Large tables and vectors of counts: everybody screened, the worst evaluated.
 
-For queries that count (histograms). Everybody is capped first: by the group bound, and where the
-table is a mixture of few `LatentClasses`, by what these allow. If few are left above what is known
-to leak, they are evaluated, and that is all. Else one of two bounds is taken:
+`ThresholdBound` screens out whoever cannot leak more than what is known to leak. Who ignores one
+tuple or two is screened first, in rounds between which the worst are evaluated, so that more is
+known to leak; then all others. Whoever is left is evaluated: first a bound on a smaller grid (the
+target itself changes densities by at most e^LS), then the leakage itself.
 
-`ThresholdBound` screens out whoever cannot leak more than what is known to leak, and compares laws
-of counts for that. It suits tables in which who ignores few tuples may leak most, without any
-structure: a sample tells. Who ignores one tuple or two is screened first, in rounds between which
-the worst are evaluated, so that more is known to leak; then all others.
-
-`ChainedBound` goes by the number of tuples that they ignore, fewest first. It bounds all of one
-number; whoever may leak more than what is known to leak is evaluated, the largest bounds first, and
-the values take the place of the bounds, so that the bounds for one more unknown tuple start from
-them.
-
-Upper end: the largest bound or value that is left. Lower end: the largest leakage evaluated.
-
-The law of the counts given what is known, blurred along each coordinate, gives the density of every
-output of the product grid. Evaluated first is a bound on a smaller grid: the target itself changes
-the densities by at most e^LS, so that only the others are counted. Then, where that does not
-suffice, the leakage itself, target included. Both in single precision, 128 events at a time, and
-charged for it; the worst event again in double precision, with the output that proves it.
-
-Before all that, somebody who leaks much is sought among those for whom the worst output lies
-beyond all counts, for the more is known to leak, the fewer are left. The work is limited by
-counting it, so that a result does not depend on the machine; bounds that were not reached stay.
+Upper end: the largest bound or value that is left. Lower end: the largest leakage evaluated. Both
+in single precision, and charged for it; the worst event again in double precision, with the output
+that proves it. The work is limited by counting it, so that a result does not depend on the machine;
+bounds that were not reached stay.
 """
 
 from __future__ import annotations
@@ -40,15 +24,12 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.mixtures import DENSITIES, rounding_error
 from pdp_calibrate.core.workers import Clock, run
-from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
 from pdp_calibrate.families.table.count_grid import (
     WIDEST,
     CountGrid,
     CountLaws,
     steps_of,
 )
-from pdp_calibrate.families.table.events import Bound, Case, are_two, two_secrets
-from pdp_calibrate.families.table.latent_classes import class_bounds
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
@@ -57,13 +38,19 @@ from pdp_calibrate.families.table.setting import (
     bracket,
     group_bound,
 )
-from pdp_calibrate.families.table.threshold_bound import ThresholdBound
+from pdp_calibrate.families.table.threshold_bound import (
+    MOST_SECRETS,
+    Case,
+    ThresholdBound,
+    are_two,
+    two_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-_TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
-_WORK = 5.75e9  # to bound and to evaluate adversaries, about a nanosecond each
+_TIGHT = 1e-4  # of the leakage found: closer bounds are not sought
+_WORK = 6e10  # to bound and to evaluate adversaries, about a nanosecond each
 _SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
 _FIRST_POINTS = 1e5  # of the grids of those who are evaluated first
 _FIRST = 32  # … and the most of them
@@ -73,12 +60,7 @@ _LANES = 128  # events evaluated together
 _EACH = 3e3  # work for an event, however small
 _TWO = 0.4  # of the work for an event, if two secrets only are left
 _COMPARED = 120.0  # work for two secrets of an event that are compared
-_PAIRS = 20.0  # so many of them are, for one event that is left in the end
 _MASS = 2.0  # work for a mass of the counts that everybody is screened by
-_STEP = 80.0  # work for an event that is bounded, from one tuple
-_SCREENED_FIRST = 1, 2  # unknown tuples of those who are screened in any case
-_SAMPLED, _SAMPLED_TOGETHER = 1024, 16  # events with a number of unknown tuples, from a few cases
-_SAMPLED_CELLS = 4e6  # … and their cells at most
 _ROUNDS_OF_SCREENING = (
     0.01,
     0.03,
@@ -92,6 +74,7 @@ _POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a 
 _COUNTED = 2.0  # work for a mass, where they are counted for everybody
 _KEPT = 16  # sets of unknown tuples whose places on the grid are remembered
 _MOST_POINTS = 2e6  # of a grid
+_MOST_CASES = 6e4  # target and unknown tuples: each is a few numpy calls
 
 
 _Counted = tuple[npt.NDArray[np.intp], FloatArray]
@@ -99,16 +82,23 @@ _Counted = tuple[npt.NDArray[np.intp], FloatArray]
 
 
 def can_search(setting: Setting) -> bool:
-    """Return whether everybody can be bounded here, and whoever seems worst evaluated."""
-    if setting.tails_only or not setting.fits_linear_space or not is_chained(setting):
+    """Return whether everybody can be bounded here, and whoever seems worst evaluated.
+
+    The gate is work and the range of floats: a dense grid of `levels ** coordinates` outputs, in
+    single precision. Nothing depends on how many values a tuple has but the bits of `Some`.
+    """
+    if setting.tails_only or not setting.fits_linear_space or len(setting.sizes) < 2:
+        return False
+    if not setting.is_additive or max(setting.sizes) > MOST_SECRETS:
         return False
     levels, coordinates = len(setting.sizes) + 1, setting.coordinates
     width = coordinates * levels * float(np.max(np.concatenate(setting.parts)))
+    cases = len(setting.sizes) * 2.0 ** (len(setting.sizes) - 1)
     small = float(levels) ** coordinates <= _MOST_POINTS and width <= WIDEST
-    return small and _bins(setting) is not None
+    return small and cases <= _MOST_CASES and _bins(setting) is not None
 
 
-def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+def search_counts(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
     caps = {
         Case(target, unknown): group_bound(setting, (target, *unknown))
@@ -122,17 +112,7 @@ def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         search.try_corners(caps.keys())
     if widest <= incumbent or search.attained.lower > clock.enough:
         return search.attained.or_worse(Outcome(upper=widest, lower=0.0, attack=None))
-    classes = setting.prepared.cells.latent_classes
-    if classes is not None:
-        learned = class_bounds(setting, classes, search.bins)
-        caps = {case: min(cap, learned.get(case, cap)) for case, cap in caps.items()}
-    screened = ThresholdBound(setting, search.bins, clock)
-    if search.are_few(screened, caps):
-        left = search.evaluate_few(screened, caps)
-    elif search.can_screen(screened, caps):
-        left = search.screen_all(screened, caps)
-    else:
-        left = search.bound_all(ChainedBound(setting, clock), caps)
+    left = search.screen_all(ThresholdBound(setting, search.bins, clock), caps)
     if search.leaks > clock.enough:
         left = widest
     search.evaluate_worst()
@@ -163,90 +143,6 @@ class _Search:
         """Up to which bound nobody is evaluated."""
         return max(self.incumbent, self.leaks * (1 + _TIGHT))
 
-    def are_few(self, bound: ThresholdBound, caps: dict[Case, float]) -> bool:
-        """Return whether the work allows to evaluate everybody whose cap is not low enough."""
-        work = 0.0
-        above = [case for case, cap in caps.items() if cap > self._cutoff]
-        for number in range(1, len(self.setting.sizes)):
-            grid = CountGrid.of(self.setting.coordinates, number)
-            some = [case for case in above if len(case.unknown) == number]
-            gathered = 0.0
-            for case in some:
-                each, cells = self._work(case, grid)
-                work += each * bound.events(case)
-                gathered += cells * bound.events(case)
-            work += min(gathered, self._count_work(some))
-        return work <= self._left * _SHARE
-
-    def evaluate_few(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
-        """Return an upper end from caps, evaluating everybody whose cap is not low enough.
-
-        Those with most unknown tuples first, for they are fewest and leak most.
-        """
-        for number in reversed(range(len(self.setting.sizes))):
-            cases = _with(number, caps)
-            for case in cases:
-                bound.settle(case, caps[case])
-                if number and caps[case] > self._cutoff:
-                    bound.assume(case, caps[case])
-            self.lower_bounds(bound, cases)
-            if self.leaks > self.clock.enough:
-                break
-        return _upper(bound, caps)
-
-    def can_screen(self, bound: ThresholdBound, caps: dict[Case, float]) -> bool:
-        """Return whether few enough are left by the threshold bound, as far as samples tell.
-
-        It suits tables in which whoever ignores few tuples may leak most. These are screened
-        before it is decided about the others, for one of them may leak more than was known.
-        """
-        first = [case for case in caps if len(case.unknown) in _SCREENED_FIRST]
-        above = [case for case in first if caps[case] > self._cutoff]
-        if not any(sum(self._sampled(bound, _with(number, above))) for number in _SCREENED_FIRST):
-            return False
-        for number in _SCREENED_FIRST:
-            self._screen(bound, {case: caps[case] for case in _with(number, caps)})
-        others = {case: cap for case, cap in caps.items() if case not in first}
-        return self._screening(bound, others) <= self._left
-
-    def _sampled(self, bound: ThresholdBound, cases: list[Case]) -> tuple[float, float]:
-        """Return the share of events that are above the cutoff, for two secrets and for more."""
-        if not cases:
-            return 0.0, 0.0
-        rng, number = np.random.default_rng(0), len(cases[0].unknown)
-        cells = self.setting.probabilities.size / max(1, min(map(bound.events, cases)))
-        some = max(1, min(_SAMPLED, int(_SAMPLED_CELLS / cells)))
-        lanes = min(some, _SAMPLED_TOGETHER)
-        grid, found = CountGrid.of(self.setting.coordinates, number), []
-        for at in rng.integers(len(cases), size=-(-some // lanes)):
-            case = cases[at]
-            events = rng.integers(bound.events(case), size=lanes)
-            secrets = np.arange(self.setting.sizes[case.target])[:, np.newaxis]
-            bases = self._bases(case, events, secrets, shared=False)
-            own = np.zeros(len(bases), dtype=np.intp)
-            laws = grid.laws(*self._masses(case.unknown, grid, None), bases, own)
-            found.append(bound.shares_above(case, laws, self._cutoff))
-        two, more = np.mean(found, axis=0)
-        return float(two), float(more)
-
-    def _screening(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
-        """Return the work to screen some cases and to evaluate who is left, from a sample."""
-        cases = [case for case, cap in caps.items() if case.unknown and cap > self._cutoff]
-        work = _MASS * bound.work(cases)
-        for number in range(1, len(self.setting.sizes)):
-            some = _with(number, cases)
-            two, more = self._sampled(bound, some)
-            grid = CountGrid.of(self.setting.coordinates, number)
-            gathered = 0.0
-            for case in some:
-                events = bound.events(case)
-                each, cells = self._work(case, grid)
-                work += events * (two + more) * _PAIRS * _COMPARED
-                work += events * (_TWO * two + more) * each
-                gathered += events * (two + more) * cells
-            work += min(gathered, self._count_work(some))
-        return work
-
     def screen_all(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
         """Return an upper end from the threshold bound, evaluating whoever it leaves.
 
@@ -259,17 +155,6 @@ class _Search:
             self._screen(bound, {case: caps[case] for case in cases})
             for number in turn:
                 self.lower_bounds(bound, _with(number, cases))
-            if self.leaks > self.clock.enough:
-                break
-        return _upper(bound, caps)
-
-    def bound_all(self, bound: ChainedBound, caps: dict[Case, float]) -> float:
-        """Return an upper end from the chained bound, evaluating whoever seems worst."""
-        numbers = range(1, len(self.setting.sizes))
-        self._left -= _STEP * sum(map(bound.work, numbers))
-        for number in numbers:
-            bound.prove(number)
-            self.lower_bounds(bound, _with(number, caps))
             if self.leaks > self.clock.enough:
                 break
         return _upper(bound, caps)
@@ -294,7 +179,7 @@ class _Search:
             self._try_worst(bound, sorted(some))
             begun = end
 
-    def _try_worst(self, bound: Bound, cases: list[Case]) -> None:
+    def _try_worst(self, bound: ThresholdBound, cases: list[Case]) -> None:
         """Evaluate those with the largest bounds, so that more is known to leak."""
         for unknown in sorted({len(case.unknown) for case in cases}):
             grid = CountGrid.of(self.setting.coordinates, unknown + 1)
@@ -310,9 +195,8 @@ class _Search:
                 most -= len(worst)
                 if len(worst) and not self.clock.is_over:
                     self._note(case, worst, self._values(case, worst, grid) - grid.error)
-            self._climb(grid)
 
-    def lower_bounds(self, bound: Bound, cases: list[Case]) -> None:
+    def lower_bounds(self, bound: ThresholdBound, cases: list[Case]) -> None:
         """Evaluate who of these cases seems worst, and lower the bounds to what they leak.
 
         All cases ignore equally many tuples.
@@ -339,34 +223,12 @@ class _Search:
             if judged is not None:
                 self._note(case, judged[0], judged[1] - grid.error)
 
-    def _above(self, bound: Bound, cases: Iterable[Case]) -> list[Case]:
+    def _above(self, bound: ThresholdBound, cases: Iterable[Case]) -> list[Case]:
         """Return the cases with events that are not settled."""
         return [case for case in cases if len(bound.above(case, self._cutoff).events)]
 
-    def _climb(self, grid: CountGrid) -> None:
-        """While that leaks more, change what the worst of this grid knows of one tuple."""
-        for _ in range(_ROUNDS):
-            before = self.leaks
-            if self._worst is None or len(self._worst[0].unknown) + 2 != grid.levels:
-                return
-            case, event = self._worst
-            sizes = [self.setting.sizes[place] for place in self._known(case)]
-            if not sizes or self.clock.is_over:
-                return
-            values = np.array(np.unravel_index(event, sizes))
-            changed = [
-                np.where(np.arange(len(sizes)) == place, value, values)
-                for place, size in enumerate(sizes)
-                for value in range(size)
-                if value != values[place]
-            ]
-            events = np.ravel_multi_index(np.array(changed).T, sizes)
-            self._note(case, events, self._values(case, events, grid) - grid.error)
-            if self.leaks <= before:
-                return
-
     def _affordable(
-        self, bound: Bound, cases: list[Case], grid: CountGrid, cutoff: float
+        self, bound: ThresholdBound, cases: list[Case], grid: CountGrid, cutoff: float
     ) -> tuple[float, bool]:
         """Return above which bound, from the cutoff on, a share of the work serves everybody.
 
@@ -392,7 +254,7 @@ class _Search:
         return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1]), shared
 
     def _judge_alone(
-        self, bound: Bound, grid: CountGrid, cutoff: float, cases: list[Case], *, shared: bool
+        self, bound: ThresholdBound, grid: CountGrid, cutoff: float, cases: list[Case], *, shared: bool
     ) -> None:
         """Lower the bounds above a cutoff by counting the unknown tuples, the same in all cases.
 
@@ -422,7 +284,7 @@ class _Search:
                 values = values[len(events) :]
 
     def _judge(
-        self, bound: Bound, grid: CountGrid, cutoff: float, case: Case, *, shared: bool
+        self, bound: ThresholdBound, grid: CountGrid, cutoff: float, case: Case, *, shared: bool
     ) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Evaluate the events of a case above a cutoff, and lower their bounds."""
         events = bound.above(case, cutoff).events
@@ -750,7 +612,7 @@ def _with(number: int, cases: Iterable[Case]) -> list[Case]:
     return [case for case in cases if len(case.unknown) == number]
 
 
-def _upper(bound: Bound, caps: dict[Case, float]) -> float:
+def _upper(bound: ThresholdBound, caps: dict[Case, float]) -> float:
     """Return what nobody exceeds."""
     return max(min(cap, bound.largest(case)) for case, cap in caps.items())
 

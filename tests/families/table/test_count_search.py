@@ -11,34 +11,12 @@ import pdp_calibrate as pdp
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table import chained_search, search
-from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
+from pdp_calibrate.families.table import count_search, search
 from pdp_calibrate.families.table.count_grid import CountGrid
-from pdp_calibrate.families.table.events import Case
-from pdp_calibrate.families.table.setting import Setting
+from pdp_calibrate.families.table.threshold_bound import Case
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
 from tests.support.table_searches import setting_at
-
-
-def random_cells(rng: np.random.Generator, kind: str) -> FloatArray:
-    """A small table, of weak or strong dependence, with zeros and rare cells as the kind says."""
-    sizes = tuple(int(size) for size in rng.integers(1, 6, size=rng.integers(2, 4)))
-    cells = rng.dirichlet(np.full(math.prod(sizes), rng.choice([0.3, 2.0, 200.0])))
-    if kind == "zeros":
-        cells[rng.random(len(cells)) < 0.3] = 0.0
-    if kind == "rare":
-        cells[rng.random(len(cells)) < 0.3] = rng.choice([1e-300, 1e-60, 1e-45, 0.0])
-    cells[rng.integers(len(cells))] += 0.1
-    return np.asarray((cells / cells.sum()).reshape(sizes))
-
-
-def parts_of(
-    cells: FloatArray, *, is_histogram: bool, rng: np.random.Generator
-) -> list[FloatArray]:
-    if is_histogram:
-        return [np.eye(5)[:size] for size in cells.shape]
-    return [rng.uniform(-2, 2, size=(size, 2)) for size in cells.shape]
 
 
 def worst_by_hand(
@@ -80,81 +58,14 @@ def worst_by_hand(
     return worst
 
 
-def bound_of(setting: Setting) -> ChainedBound:
-    bound = ChainedBound(setting, Clock(math.inf))
-    for number in range(1, len(setting.sizes)):
-        bound.prove(number)
-    return bound
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("kind", ["dense", "zeros", "rare"])
-@pytest.mark.parametrize("is_histogram", [True, False])
-def test_no_adversary_exceeds_it(kind: str, is_histogram: bool) -> None:
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        cells = random_cells(rng, kind)
-        parts = parts_of(cells, is_histogram=is_histogram, rng=rng)
-        scale = float(np.exp(rng.uniform(0.0, 3)))
-        setting = setting_at(additive_problem(cells, parts), scale)
-        if not is_chained(setting):
-            continue
-        bound = bound_of(setting)
-        for target in range(cells.ndim):
-            others = [place for place in range(cells.ndim) if place != target]
-            for number in range(1, cells.ndim):
-                for unknown in itertools.combinations(others, number):
-                    exact = worst_by_hand(cells, parts, scale, target, unknown)
-                    found = bound.largest(Case(target, unknown))
-                    moving = (target, *unknown)
-                    group = sum(
-                        np.abs(parts[p][:, None] - parts[p]).sum(axis=-1).max() for p in moving
-                    )
-                    assert exact <= found <= group / scale + 1e-4
-
-
-@pytest.mark.compiled
-def test_an_independent_tuple_proves_what_plain_differential_privacy_says() -> None:
-    laws = [[0.2, 0.8], [0.5, 0.3, 0.2], [0.1, 0.2, 0.3, 0.3, 0.1]]
-    cells = np.einsum("i,j,k->ijk", *map(np.array, laws))
-    setting = setting_at(additive_problem(cells, [np.eye(5)[:k] for k in (2, 3, 5)]), 2.0)
-    bound = bound_of(setting)
-    for target, unknown in ((0, (1, 2)), (1, (2,)), (2, (0, 1))):
-        assert bound.largest(Case(target, unknown)) == pytest.approx(1.0, abs=1e-4)
-
-
-@pytest.mark.compiled
-def test_two_tuples_with_one_unknown_are_bounded_exactly_where_counts_agree() -> None:
-    """Two answers that agree more often than not: the bound with one unknown is the leakage."""
-    cells = np.array([[0.4, 0.1], [0.1, 0.4]])
-    setting = setting_at(additive_problem(cells, [np.eye(2)] * 2), 1.0)
-    exact = worst_by_hand(cells, [np.eye(2)] * 2, 1.0, 0, (1,))
-    assert bound_of(setting).largest(Case(0, (1,))) == pytest.approx(exact, abs=1e-4)
-
-
-@pytest.mark.compiled
-def test_who_is_not_reached_in_time_has_no_bound() -> None:
-    cells = np.random.default_rng(0).dirichlet(np.ones(27)).reshape(3, 3, 3)
-    setting = setting_at(additive_problem(cells, [np.eye(3)] * 3), 2.0)
-    bound = ChainedBound(setting, Clock(-math.inf))
-    assert bound.largest(Case(0, (1, 2))) == math.inf
-    found = chained_search.search_chained(setting, 0.0, Clock(-math.inf))
-    assert found.upper == pytest.approx(3.0)
-
-
-def only_chained(patched: pytest.MonkeyPatch) -> None:
+def only_counts(patched: pytest.MonkeyPatch) -> None:
     for name in ("FEW_DENSITIES", "SET_WORK", "GRID_WORK", "LOG_WORK"):
         patched.setattr(search, name, 0)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("work", "few", "screened"),
-    [(1.5e9, True, False), (1.5e9, False, False), (1.5e9, False, True), (0.0, False, False)],
-)
-def test_the_bracket_holds_the_exact_leakage(
-    monkeypatch: pytest.MonkeyPatch, work: float, few: bool, screened: bool
-) -> None:
+@pytest.mark.parametrize("work", [1.5e9, 0.0])
+def test_the_bracket_holds_the_exact_leakage(monkeypatch: pytest.MonkeyPatch, work: float) -> None:
     """Enough work settles everybody to the tolerance, bounded before or not; none leaves bounds."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -168,10 +79,8 @@ def test_the_bracket_holds_the_exact_leakage(
         )
         exact = leakage(table, pdp.Histogram(), scale=3.0)
         with monkeypatch.context() as patched:
-            only_chained(patched)
-            patched.setattr(chained_search, "_WORK", work)
-            patched.setattr(chained_search._Search, "are_few", lambda *_, few=few: few)
-            patched.setattr(chained_search._Search, "can_screen", lambda *_: screened)
+            only_counts(patched)
+            patched.setattr(count_search, "_WORK", work)
             found = leakage(table, pdp.Histogram(), scale=3.0)
         assert found.lower <= exact.value * (1 + 1e-9)
         assert found.value >= exact.lower * (1 - 1e-9)
@@ -195,7 +104,7 @@ def test_a_calibrated_scale_keeps_epsilon(monkeypatch: pytest.MonkeyPatch) -> No
     table = pdp.JointTable(probabilities=cells, domains=[["a", "b", "c"]] * 4)
     best = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
     with monkeypatch.context() as patched:
-        only_chained(patched)
+        only_counts(patched)
         scale = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
     assert leakage(table, pdp.Histogram(), scale=scale).value <= 1.0
     assert best * (1 - 1e-9) <= scale <= best * 1.02
@@ -205,21 +114,21 @@ def test_a_calibrated_scale_keeps_epsilon(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_search_stops_once_somebody_leaks_enough() -> None:
     cells = np.random.default_rng(3).dirichlet(np.full(27, 0.5)).reshape(3, 3, 3)
     setting = setting_at(additive_problem(cells, [np.eye(3)] * 3), 2.0)
-    settled = chained_search.search_chained(setting, 0.0, Clock(math.inf))
-    stopped = chained_search.search_chained(setting, 0.0, Clock(math.inf, enough=0.1))
+    settled = count_search.search_counts(setting, 0.0, Clock(math.inf))
+    stopped = count_search.search_counts(setting, 0.0, Clock(math.inf, enough=0.1))
     assert 0.1 < stopped.lower <= settled.upper
     assert stopped.upper == pytest.approx(3.0)
 
 
-def test_only_counts_of_few_values_are_searched() -> None:
-    cells = np.full((6, 2), 1 / 12)
-    assert not is_chained(setting_at(additive_problem(cells, [np.eye(6), np.eye(6)[:2]]), 2.0))
+def test_only_counts_are_searched() -> None:
     small = np.full((2, 2), 0.25)
     weighed = setting_at(additive_problem(small, [np.eye(2), 2 * np.eye(2)]), 2.0)
-    assert is_chained(weighed)
-    assert not chained_search.can_search(weighed)
-    assert chained_search.can_search(setting_at(additive_problem(small, [np.eye(2)] * 2), 2.0))
-    assert not is_chained(setting_at(additive_problem(small, [np.eye(2)] * 2), 0.01))
+    assert not count_search.can_search(weighed)
+    assert count_search.can_search(setting_at(additive_problem(small, [np.eye(2)] * 2), 2.0))
+    seven = np.full((7, 2), 1 / 14)
+    assert count_search.can_search(
+        setting_at(additive_problem(seven, [np.eye(7), np.eye(7)[:2]]), 2.0)
+    )
 
 
 def rare_and_excluded(rng: np.random.Generator, sizes: tuple[int, ...]) -> FloatArray:
@@ -243,7 +152,7 @@ def test_events_evaluated_together_leak_what_they_leak_by_hand(seed: int) -> Non
         parts = [part[:, 1:] for part in parts]  # the first value counts nowhere
     scale = float(np.exp(rng.uniform(-0.2, 2)))
     setting = setting_at(additive_problem(cells, parts), scale)
-    found = chained_search._Search(setting, 0.0, Clock(math.inf))
+    found = count_search._Search(setting, 0.0, Clock(math.inf))
     coordinates = setting.coordinates
     for target in range(3):
         others = [place for place in range(3) if place != target]
@@ -283,7 +192,7 @@ def test_five_items_of_four_values_are_bracketed(
         cells[rng.random(cells.shape) < 0.1] = 0.0
     table = pdp.JointTable(probabilities=cells / cells.sum(), domains=[list("abcd")] * 5)
     exact = leakage(table, pdp.Histogram(), scale=4.0)
-    only_chained(monkeypatch)
+    only_counts(monkeypatch)
     found = leakage(table, pdp.Histogram(), scale=4.0)
     assert found.lower <= exact.value * (1 + 1e-9)
     assert found.value >= exact.lower * (1 - 1e-9)
@@ -300,7 +209,7 @@ def test_a_start_at_corners_is_attained_and_admitted() -> None:
         setting = setting_at(additive_problem(cells, parts), 2.0)
         cases = [Case(*case) for case in setting.prepared.cases()]
         some = [case for case in cases if len(case.unknown) < 3]
-        found = chained_search._Search(setting, 0.0, Clock(math.inf))
+        found = count_search._Search(setting, 0.0, Clock(math.inf))
         found.try_corners(some)
         attack = found.attained.attack
         assert attack is not None
