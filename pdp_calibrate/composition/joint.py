@@ -138,10 +138,8 @@ def _with_later(
     for problem in split(model, nothing_about(model), adversaries, expand=False):
         releases = Releases(
             problem=problem,
-            separate=None,
             budgets=np.array([budgets[name] for name in problem.names]),
             dp_epsilon=later.dp_epsilon,
-            threshold=None,
         )
         found = _group(composer_of(problem.model), releases, deadline)
         group = max(group, math.inf if found is None else found)
@@ -271,24 +269,24 @@ def _together(
     leaves = split(model, joined, adversaries, expand=False)
     if not leaves:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    alone = small and 0 < len(spending.parts) <= SEARCHED_RELEASES and not spending.dp_epsilon
-    apart = split(model, spending.joined(model), adversaries, expand=False) if alone else leaves
+    # Repeats of a query reveal exactly what one release of them all does (Theorem 27).
+    searched = small and 0 < len(merged.parts) <= SEARCHED_RELEASES and not spending.dp_epsilon
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")
-    for problem, separate in zip(leaves, apart, strict=True):
+    for problem in leaves:
         releases = Releases(
             problem=problem,
-            separate=separate if alone else None,
+            is_searched=searched,
             budgets=None if small else np.array([budgets[name] for name in problem.names]),
             dp_epsilon=spending.dp_epsilon,
             threshold=threshold,
         )
         found = found.or_worse(_block_bound(releases, deadline))
-    if alone and any(problem.hidden_noise for problem in leaves):
-        whole = split(model, spending.joined(model), adversaries)
+    if searched and any(problem.hidden_noise for problem in leaves):
+        whole = split(model, joined, adversaries)
         if all(_is_searchable(problem) for problem in whole):
-            searched, _ = worst(whole, 1.0, deadline=deadline)
-            found = found.or_better(Bound(value=searched.upper, method="exact"))
+            bracket, _ = worst(whole, 1.0, deadline=deadline)
+            found = found.or_better(Bound(value=bracket.upper, method="exact"))
     if apart_by:
         found = dataclasses.replace(found, value=(found.value + apart_by) * ROUND_UP)
     return found
@@ -360,8 +358,8 @@ def _group(composer: Composer, releases: Releases, deadline: float) -> float | N
 def _exact(composer: Composer, releases: Releases, deadline: float) -> float | None:
     """Search the joint answer itself."""
     del composer  # of the family, which may be searched as a table
-    problem = releases.separate
-    if problem is None:
+    problem = releases.problem
+    if not releases.is_searched:
         return None
     if problem.contributions.coordinates > 1:
         problem = _as_table(problem) or problem
@@ -369,13 +367,6 @@ def _exact(composer: Composer, releases: Releases, deadline: float) -> float | N
         return None
     found, _ = worst([problem], 1.0, deadline=deadline)
     return found.upper
-
-
-def _windows(composer: Composer, releases: Releases, deadline: float) -> float | None:
-    """Search windows, where all releases are of one query."""
-    if releases.budgets is not None or releases.dp_epsilon:
-        return None
-    return composer.windows(releases, deadline)
 
 
 def _dual(composer: Composer, releases: Releases, deadline: float) -> float | None:
@@ -407,7 +398,6 @@ _BOUNDS: tuple[tuple[str, _Finds], ...] = (
     ("birkhoff", lambda composer, *about: composer.forgotten(*about)),
     ("shift", lambda composer, *about: composer.shifted(*about)),
     ("exact", _exact),
-    ("windows", _windows),
     ("dual", lambda composer, *about: composer.counted(*about)),
     ("dual", _dual),
 )

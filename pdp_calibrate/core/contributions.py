@@ -22,6 +22,28 @@ _FEW_NUMBERS = 16  # up to which lists are quicker than arrays
 
 
 @dataclass(frozen=True, kw_only=True)
+class Line:
+    """An answer of several numbers that every tuple moves along one line: in truth one number.
+
+    Noise on each of the numbers reveals as much as noise on that one, in units of the length of
+    the direction: in L1 for Laplace noise, in L2 for Gaussian noise (Theorem 27, docs/theory).
+    """
+
+    contributions: Contributions
+    """What each value adds along the line, as a single number."""
+    start: FloatArray
+    """The answer where all of these are 0."""
+    direction: FloatArray
+    """How far each number of the answer moves for 1 along the line."""
+
+    def answer(self, number: float) -> tuple[float, ...]:
+        """Return the answer at a place on the line, which may be infinitely far out."""
+        with np.errstate(invalid="ignore"):  # 0 · ∞: the answer does not move there
+            moved = np.where(self.direction == 0, 0.0, self.direction * number)
+        return tuple(map(float, self.start + moved))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contributions:
     """A lowered query: what each value of each tuple adds to the answer.
 
@@ -133,6 +155,51 @@ class Contributions:
             clamped=parts[0].clamped,
             every_step=parts[0].every_step,
             roundings=roundings,
+        )
+
+    def line(self, *, euclidean: bool) -> Line | None:
+        """Return the one number that the answer is, if all differences of values are parallel.
+
+        None for single numbers and where values differ in two directions. What differs by
+        rounding from parallel is charged, as the rounding of the number is.
+        """
+        if self.table is not None or self.real or self.every_step or self.coordinates == 1:
+            return None
+        differences = [array - array[0] for array in self.different]
+        moved = np.concatenate(differences)
+        longest = moved[np.abs(moved).sum(axis=1).argmax()]
+        pivot = int(np.abs(longest).argmax())
+        if longest[pivot] == 0:
+            return None
+        # Zero where rows are parallel; exactly zero for whole numbers, whose products are exact.
+        crossed = moved * longest[pivot] - moved[:, pivot, np.newaxis] * longest
+        apart = np.abs(crossed).sum(axis=1) / abs(longest[pivot])
+        allowed = 8 * len(longest) * UNIT_ROUNDOFF * np.abs(moved).sum(axis=1)
+        if np.any(apart > allowed):
+            return None
+        length = float(np.linalg.norm(longest, 2 if euclidean else 1))
+        numbers = moved[:, pivot] / longest[pivot] * length
+        exact = not apart.any() and np.all(moved == np.floor(moved))
+        exact = exact and np.all(numbers * longest[pivot] == moved[:, pivot] * length)
+        ends = np.cumsum([len(array) for array in differences])[:-1]
+        charges = [
+            0.0 if exact else 2 * float(off.max()) + 8 * UNIT_ROUNDOFF * float(np.ptp(along))
+            for off, along in zip(np.split(apart, ends), np.split(numbers, ends), strict=True)
+        ]
+        keys = [id(array) for array in self.values]
+        place = {id(array): number for number, array in enumerate(self.different)}
+        columns = np.split(numbers, ends)
+        given = self.roundings or (0.0,) * len(keys)
+        return Line(
+            contributions=Contributions.additive(
+                [columns[place[key]] for key in keys],
+                clamped=self.clamped,
+                roundings=[
+                    _up(own + charges[place[key]]) for own, key in zip(given, keys, strict=True)
+                ],
+            ),
+            start=np.sum([array[0] for array in self.values], axis=0),
+            direction=longest / length,
         )
 
     def in_every_cell(self) -> FloatArray:

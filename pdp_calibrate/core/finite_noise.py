@@ -96,7 +96,6 @@ class Mixtures:
     P(E) then grows by at most that, and Q(E) falls by at most that: δ grows by τ_P + e^ε·τ_Q.
     """
 
-
     @property
     def points(self) -> FloatArray:
         """The atoms as vectors."""

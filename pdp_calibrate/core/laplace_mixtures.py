@@ -107,9 +107,7 @@ class LaplaceSearch:
             self._kept[number] = listed
         return self._kept[number]
 
-    def _compared(
-        self, case: Case, mixtures: Mixtures, part: _Part, attained: float
-    ) -> Bracket:
+    def _compared(self, case: Case, mixtures: Mixtures, part: _Part, attained: float) -> Bracket:
         """Return the worst pair of secrets, over some events and outputs."""
         gain, error, event, secrets, output = worst_of(mixtures, part)
         upper, lower = max(0.0, gain + error), max(0.0, gain - error)
@@ -128,9 +126,7 @@ class LaplaceSearch:
         )
 
 
-def worst_of(
-    mixtures: Mixtures, part: _Part
-) -> tuple[float, float, int, tuple[int, int], Any]:
+def worst_of(mixtures: Mixtures, part: _Part) -> tuple[float, float, int, tuple[int, int], Any]:
     """Return the largest log-ratio and its error; event, secrets and output; −inf for none."""
     start, densities, form, error, columns = part[:5]
     possible = mixtures.possible[start : start + len(densities)]

@@ -47,7 +47,7 @@ from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Knowledge, Output, Witness
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.contributions import Contributions, Line
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
@@ -137,7 +137,7 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
+    """``exact``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
     step, for ever), ``filter`` (of Gaussian noise), ``repeats`` (of one query with Gaussian noise),
     ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
 
@@ -390,6 +390,25 @@ class Problem:
 
     Brackets are of ε for Laplace noise, and on the scale of μ for Gaussian noise.
     """
+    line: Line | None = None
+    """The answer behind `contributions`, where several numbers of it are one number in truth."""
+
+    def along_line(self) -> Problem:
+        """Return the same problem about one number, where all numbers of the answer are one."""
+        if self.model.is_continuous or self.model.is_endless:
+            return self
+        line = self.contributions.line(euclidean=self.measure.noise == "gaussian")
+        if line is None:
+            return self
+        return dataclasses.replace(self, contributions=line.contributions, line=line)
+
+    def on_answer(self, bracket: Bracket) -> Bracket:
+        """Return a bracket whose witness sees the whole answer, not a place on its line."""
+        witness = bracket.witness
+        if self.line is None or witness is None:
+            return bracket
+        output = self.line.answer(cast("float", witness.output))
+        return dataclasses.replace(bracket, witness=dataclasses.replace(witness, output=output))
 
     def group_bound(self, scale: float) -> float:
         """Return the range of the whole answer in units of the noise, rounded up.
@@ -631,6 +650,7 @@ def worst(
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
         found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)
+        found = problem.on_answer(found)
         if best is None:
             best = found, problem
         else:
@@ -668,19 +688,7 @@ def split(
         names=model.names,
         measure=measure,
     )
-    return model.parts_of(whole, expand=expand)
-
-
-def as_one(contributions: Contributions) -> Contributions | None:
-    """Return the one number that every coordinate of an answer repeats; None if they differ.
-
-    Whatever k coordinates reveal at scale λ, a likelihood that changes as slowly along that number
-    reveals at scale λ/k: it is one release with the whole budget.
-    """
-    if any(np.any(array != array[:, :1]) for array in contributions.values):
-        return None
-    columns = {id(array): array[:, 0] for array in contributions.values}
-    return Contributions.additive([columns[id(array)] for array in contributions.values])
+    return [part.along_line() for part in model.parts_of(whole, expand=expand)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -721,8 +729,8 @@ class Releases:
 
     problem: Problem
     """Contributions in units of the noise, repeated queries as one; nothing if too many."""
-    separate: Problem | None
-    """The same with every release listed separately, where a search may be tried."""
+    is_searched: bool = False
+    """Whether an exact search of all answers may be tried."""
     budgets: FloatArray | None
     """Budgets per tuple, where there are too many contributions; otherwise None."""
     dp_epsilon: float
@@ -767,9 +775,6 @@ class Composer:
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
         """Bound all releases by the budgets of single tuples, which count less with each step."""
-
-    def windows(self, releases: Releases, deadline: float) -> float | None:
-        """Search the neighbourhoods of the targets, where all releases are of one query."""
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
         """Bound by counting: only how many tuples hold each value matters."""

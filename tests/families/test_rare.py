@@ -14,8 +14,8 @@ from pdp_calibrate.calibration.baselines import quantile_distance
 from pdp_calibrate.core import lipschitz
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.families.exchangeable.model import compositions
 from pdp_calibrate.families.exchangeable.laws import _laws_of_sums
+from pdp_calibrate.families.exchangeable.model import compositions
 from tests.oracles import rare as rare_oracle
 
 E = 1e-200

@@ -5,15 +5,6 @@ known sets reduce to windows. `walk_around` goes through all windows around one 
 all targets at once, where every tuple adds the same: then a window is given by the lengths of its
 two sides. `search_one` evaluates one adversary: one window, and the limits r → ±∞ if it is long.
 
-**One query about a chain, released again and again** (`repeated_bound`). The likelihood of M
-outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose logarithm changes
-by at most Σ_m 1/λ_m per unit. So in a window of the chain two secrets can be distinguished no
-better than by the worst likelihood that changes so slowly along the line of answers, however many
-releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's sum
-(`core.line_program`), and windows are walked as for a single release. Where the worst likelihood
-is monotone, as for positively correlated states, it is also the limit r → ±∞ of one release with
-the whole budget, and nothing is lost.
-
 `ChainComposer` bounds what several releases about a chain leak together.
 """
 
@@ -30,9 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
-from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.problem import (
     Bracket,
@@ -42,14 +31,10 @@ from pdp_calibrate.core.problem import (
     Problem,
     Releases,
     WrittenOut,
-    as_one,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
-    REPEAT_PASSES,
-    REPEAT_STEPS,
-    SHORTEST_REACH,
     TABLED_LAWS,
 )
 from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
@@ -95,12 +80,6 @@ class Preparation:
     def one_step(self) -> float:
         """The diameter of one step of the chain."""
         return float(diameters(self.chain.kernel, 1)[0][1])
-
-    @functools.cached_property
-    def repeated(self) -> tuple[Contributions, Setup] | None:
-        """The one number that all coordinates equal, prepared for windows; None if they differ."""
-        once = as_one(self.problem.contributions)
-        return None if once is None else (once, Setup(self.chain, once))
 
 
 class ChainEngine(Engine):
@@ -157,10 +136,7 @@ class ChainEngine(Engine):
         )
 
     def _bound_only(self, scale: float, limits: Limits) -> Bracket:
-        """Bound answers of several numbers by Birkhoff or, where all are one number, by windows.
-
-        They also leak no more than if all unknown tuples changed at once.
-        """
+        """Bound answers of several numbers by Birkhoff, or as if all unknown tuples changed."""
         problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
         ranges = problem.contributions.tuple_ranges()
         bounds = birkhoff_bounds(ranges / scale, self.prepared.one_step)
@@ -171,14 +147,6 @@ class ChainEngine(Engine):
         together = math.fsum(np.sort(moving)[::-1][: knowledge.total - knowledge.fewest])
         rounded = rounded_up(together / scale, problem.contributions.coordinates + 3)
         value = min(float(bounds[target]), rounded)
-        if self.prepared.repeated is not None:
-            once, setup = self.prepared.repeated
-            repeated = dataclasses.replace(problem, contributions=once)
-            each = scale / problem.contributions.coordinates
-            windows = _repeated_bound(repeated, setup, each, limits.incumbent, limits.deadline)
-            # Steps divided by a rounded scale: a few units of how far the answer reaches.
-            rounding = 8 * UNIT_ROUNDOFF * once.magnitude / each
-            value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
         return dataclasses.replace(problem.nobody(), upper=value, target=target, unknown=unknown)
 
 
@@ -597,137 +565,8 @@ def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
     return np.array([walk(np.array(start), inner, left, kernel) for start in starts])
 
 
-def repeated_bound(
-    problem: Problem, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> float | None:
-    """Bound what all releases of one query about a chain leak together.
-
-    Parameters
-    ----------
-    problem
-        A chain and the query, in the unit 1/Σ_m 1/λ_m.
-    incumbent
-        Windows that leak no more than this need not be distinguished.
-    deadline
-        Value of `time.monotonic()` after which no further window is walked.
-
-    Returns
-    -------
-    float or None
-        None where windows cannot be used: several coordinates, or numbers too far apart.
-    """
-    chain, contributions = problem.model, problem.contributions
-    additive = contributions.table is None and contributions.coordinates == 1
-    if not isinstance(chain, MarkovChain) or not additive:
-        return None
-    return _repeated_bound(problem, Setup(chain, contributions), 1.0, incumbent, deadline)
-
-
-def _repeated_bound(
-    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
-) -> float | None:
-    """Bound them at the scale 1/Σ_m 1/λ_m."""
-    found = _bound_by_windows(problem, setup, scale, incumbent, deadline)
-    total = problem.knowledge.total
-    everyone = Knowledge(total=total, targets=tuple(range(total)), fewest=0, most=total - 1)
-    without = float(setup.bounds(scale).max())
-    if problem.knowledge == everyone or (found is not None and found < without):
-        return found
-    # Few adversaries may have long windows only; a bound on everyone covers them too.
-    problem = dataclasses.replace(problem, knowledge=everyone)
-    return _bound_by_windows(problem, setup, scale, incumbent, deadline)
-
-
-def _bound_by_windows(
-    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
-) -> float | None:
-    """Bound them by the windows of these adversaries; None where those cannot be used."""
-    knowledge, bounds = problem.knowledge, setup.bounds(scale)
-    worst = 0.0
-    if knowledge.admits_strongest and not problem.hidden_noise:
-        worst = float(setup.ranges.max()) / scale * ROUND_UP
-    if knowledge.known is not None:
-        found = _one_adversary(problem, setup, scale)
-        return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
-    reach = _reach(setup, scale, 1 if setup.homogeneous else setup.length)
-    if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
-        return float(bounds.max())  # the part out of reach alone could be worse
-
-    out_of_reach = False
-
-    def around(target: int | None, bound: float, least: float) -> Bracket:
-        nonlocal out_of_reach
-        found = _around(problem, setup, scale, target, reach, least, deadline)
-        out_of_reach |= found is None
-        return above(bound if found is None else min(bound, found))
-
-    def above(bound: float) -> Bracket:
-        return dataclasses.replace(problem.nobody(), upper=bound)
-
-    least = max(incumbent, worst)
-    all_of_them = _over_targets(problem, setup, scale, reach, above(worst), least, deadline, around)
-    return None if out_of_reach else all_of_them.upper
-
-
-def _around(
-    problem: Problem,
-    setup: Setup,
-    scale: float,
-    target: int | None,
-    reach: int,
-    incumbent: float,
-    deadline: float,
-) -> float | None:
-    """Bound the windows around one target; None for all of them at once."""
-    knowledge = problem.knowledge
-    rules = setup.rules(knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
-    walk = _law_walk(setup, scale, reach, target, rules.most_left, rules.most_right)
-    if walk is None:
-        return None
-    outcome = walk_around(walk, rules, incumbent, deadline)
-    found = max(0.0, outcome.upper, outcome.pruned) * ROUND_UP
-    return found if outcome.finished else math.inf
-
-
-def _one_adversary(problem: Problem, setup: Setup, scale: float) -> float | None:
-    knowledge = problem.knowledge
-    (target,), known = knowledge.targets, knowledge.known or frozenset()
-    place = Place.nearest(setup.length, target, known)
-    if place.inside == 0:
-        return float(setup.ranges[target]) / scale * ROUND_UP
-    reach = _reach(setup, scale, 1)
-    left, right = place.sides(setup.length, reach)
-    walk = _law_walk(setup, scale, reach, target, left.distance, right.distance)
-    if walk is None:
-        return None
-    return max(0.0, one_window(walk, place, left, right, hidden=False).upper) * ROUND_UP
-
-
-def _law_walk(
-    setup: Setup, scale: float, reach: int, target: int | None, left: int, right: int
-) -> Walk | None:
-    """Walk the laws of sums; None where their probabilities are too small for a float."""
-    walk = Walk(
-        setup, setup.lattice(reach), scale, target=target, left=left, right=right, laws=True
-    )
-    return None if walk.is_deep else walk
-
-
-def _reach(setup: Setup, scale: float, targets: int) -> int:
-    """Return how far windows are walked: as far as the work allowed goes."""
-    reach = setup.reach(scale)
-    ends = setup.states * (setup.states + 1) * setup.states**2
-    while reach > SHORTEST_REACH:
-        lattice = setup.lattice(reach)
-        tops = np.sort(lattice.points.max(axis=1))[-2 * reach - 1 :]
-        if targets * reach**2 * ends * REPEAT_PASSES * float(tops.sum() + 1) <= REPEAT_STEPS:
-            break
-        reach = max(SHORTEST_REACH, reach * 7 // 8)
-    return reach
-
-
 class ChainComposer(Composer):
-    """Bounds any releases by the plain-DP budget spent on each tuple, or through windows.
+    """Bounds any releases by the plain-DP budget spent on each tuple.
 
     A step of the chain contracts what a likelihood reveals about its end, by Birkhoff's theorem.
     One pass along the chain bounds every adversary, whatever they know.
@@ -741,8 +580,3 @@ class ChainComposer(Composer):
             return None
         diameter = float(diameters(chain.kernel, 1)[0][1])
         return float(birkhoff_bounds(releases.tuple_budgets, diameter)[list(targets)].max())
-
-    def windows(self, releases: Releases, deadline: float) -> float | None:
-        """Search the windows of the chain."""
-        enough = 0.0 if releases.threshold is None else releases.threshold
-        return repeated_bound(releases.problem, incumbent=enough, deadline=deadline)

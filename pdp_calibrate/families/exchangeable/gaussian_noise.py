@@ -24,21 +24,20 @@ import math
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number, output_side
 from pdp_calibrate.core.finite_noise import FiniteSearch, VectorBound
 from pdp_calibrate.core.model import ANY_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, lengths
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
-from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.laws import (
     BinaryLaws,
     Case,
     CategoryLaws,
     equal_values,
 )
+from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.search import strongest_of
 
 _DEEPEST = 690.0  # nats between the likeliest and the rarest count that floats can represent

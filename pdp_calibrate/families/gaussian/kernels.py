@@ -10,6 +10,7 @@ is known in O(1). `nodes.py` says what is computed, and computes the same with n
 from __future__ import annotations
 
 import numpy as np
+
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.workers import njit
 from pdp_calibrate.families.gaussian import sphere

@@ -16,14 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import UNCOMPILED_WORK
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
-    KNOWN,
-    OPEN,
-    UNKNOWN,
     sphere_bound,
     widened,
 )
@@ -333,7 +329,6 @@ class ClampedNodes(SizedNodes):
         nothing = np.zeros(1)
         which = np.zeros_like(self.targets)
         return "clamped_search", Answers(weights, weights, nothing, self.targets, which)
-
 
 
 def steady_bound(

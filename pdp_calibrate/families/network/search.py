@@ -24,7 +24,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut, as_one
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
@@ -114,17 +114,11 @@ class NetworkEngine(Engine):
 
     @functools.cached_property
     def _regions(self) -> Regions | None:
-        """The regions of the answer, or of the one number that all its coordinates equal."""
+        """The regions of an answer that is one number."""
         tree = self.network.tree
-        if tree is None:
+        if tree is None or self.problem.contributions.coordinates > 1:
             return None
-        about_tree = dataclasses.replace(self.problem, model=tree)
-        if self.problem.contributions.coordinates == 1:
-            return Regions(about_tree)
-        once = as_one(self.problem.contributions)
-        if once is None:
-            return None
-        return Regions(dataclasses.replace(about_tree, contributions=once))
+        return Regions(dataclasses.replace(self.problem, model=tree))
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
@@ -164,19 +158,13 @@ class NetworkEngine(Engine):
     ) -> Bracket:
         """Return the best bound there is, and the best lower end."""
         contributions, targets = self.problem.contributions, self.problem.knowledge.targets
-        times = contributions.coordinates
         if self._regions is not None:
-            lowered = self._regions.bounds(
-                bounds, scale / times, enough=limits.incumbent, deadline=limits.deadline
+            bounds = self._regions.bounds(
+                bounds, scale, enough=limits.incumbent, deadline=limits.deadline
             )
-            if times > 1:
-                # Steps divided by a rounded scale: a few units of how far the answer reaches.
-                rounding = 8 * UNIT_ROUNDOFF * contributions.magnitude * times / scale
-                lowered = np.minimum(bounds, (lowered + rounding) * ROUND_UP)
-            bounds = lowered
         target = max(targets, key=lambda position: bounds[position])
         bound = self._bound(bounds, target)
-        if times > 1:
+        if contributions.coordinates > 1:
             return bound
         found = self._attained(scale, target, bound.upper, limits)
         return bound.with_lower(found if best is None else best.with_lower(found))

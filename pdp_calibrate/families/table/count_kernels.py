@@ -9,7 +9,6 @@ What is called is compiled on its own and again within its caller, and so are re
 from __future__ import annotations
 
 import numba
-import numpy as np
 
 FEW_AFTER = 16
 """Values after a tuple for which `count_out` runs along those before it."""

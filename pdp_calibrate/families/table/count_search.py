@@ -254,7 +254,13 @@ class _Search:
         return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1]), shared
 
     def _judge_alone(
-        self, bound: ThresholdBound, grid: CountGrid, cutoff: float, cases: list[Case], *, shared: bool
+        self,
+        bound: ThresholdBound,
+        grid: CountGrid,
+        cutoff: float,
+        cases: list[Case],
+        *,
+        shared: bool,
     ) -> None:
         """Lower the bounds above a cutoff by counting the unknown tuples, the same in all cases.
 

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.couplings import one_number, output_side
 from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem

@@ -29,8 +29,8 @@ from pdp_calibrate.core.tuning import (
     VECTOR_WORK,
 )
 from pdp_calibrate.core.workers import Clock, best_first
-from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.laws import far_out
+from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,

@@ -12,7 +12,6 @@ import numpy as np
 from pdp_calibrate.core.finite_noise import Case, Mixtures, Named
 from pdp_calibrate.core.laplace_mixtures import densities_of, worst_of
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 
 if TYPE_CHECKING:

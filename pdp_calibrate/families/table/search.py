@@ -61,7 +61,6 @@ from pdp_calibrate.families.table.setting import (
     Varying,
     bracket,
     grid_of,
-    group_bound,
     independent_groups,
     no_secrets,
     setting_of,

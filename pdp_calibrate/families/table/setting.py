@@ -33,10 +33,10 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions, diameter
-from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, NEAR_ONE, rounding_error
-from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.finite_noise import Case
 from pdp_calibrate.core.laplace_mixtures import LaplaceSearch
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, NEAR_ONE, rounding_error
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable, written_out

@@ -24,7 +24,6 @@ that a secret has; then the secret counts as apart from the others.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,7 +38,6 @@ from pdp_calibrate.families.table.count_grid import (
     Neighbours,
     Singles,
     all_count,
-    reached,
 )
 from pdp_calibrate.families.table.setting import Setting, group_bound
 
