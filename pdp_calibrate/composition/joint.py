@@ -4,10 +4,10 @@ Theorem 12 (docs/theory).
 
 Leakages of correlated data do not add up, so all releases so far are bounded together. Sound are
 
-- the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
-  Gaussian tuples always (there the leakages of one adversary do add up);
+- the exact search of the joint answer: where all releases are of one query (or multiples of it),
+  for tables whose grid of outputs is not too large, and for Gaussian tuples always (there the
+  leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- windows, on Markov chains and trees whose releases are all of one query (or multiples of it);
 - Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
@@ -269,7 +269,7 @@ def _together(
     leaves = split(model, joined, adversaries, expand=False)
     if not leaves:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    # Repeats of a query reveal exactly what one release of them all does (Theorem 27).
+    # Repeats of a query reveal what one release of its budget does: Theorem 25 (docs/theory).
     searched = small and 0 < len(merged.parts) <= SEARCHED_RELEASES and not spending.dp_epsilon
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")

@@ -26,7 +26,7 @@ class Line:
     """An answer of several numbers that every tuple moves along one line: in truth one number.
 
     Noise on each of the numbers reveals as much as noise on that one, in units of the length of
-    the direction: in L1 for Laplace noise, in L2 for Gaussian noise (Theorem 27, docs/theory).
+    the direction: in L1 for Laplace noise, in L2 for Gaussian noise. Theorem 25 (docs/theory).
     """
 
     contributions: Contributions

@@ -192,7 +192,9 @@ def densities_of(
     exact = [np.unique(places) for places in mixtures.points.T]
     if corners:
         exact = [column[[0, -1]] if len(column) > 1 else column for column in exact]
-    columns = [column / one for column, one in zip(exact, np.broadcast_to(scale, coordinates))]
+    columns = [
+        column / one for column, one in zip(exact, np.broadcast_to(scale, coordinates), strict=True)
+    ]
     width = float(np.ptp(atoms, axis=0).sum())
     logs = mixtures.log_laws
     if logs is None:

@@ -75,12 +75,8 @@ QUICK_LAWS = 500_000
 to which contributions are rounded."""
 TABLED_LAWS = 25_000
 """Conditional laws up to which the joint table is quicker than windows, whatever the answer."""
-REPEAT_STEPS = 3e8
-"""Elementary steps of one search through the windows of repeated releases."""
-REPEAT_PASSES = 4
-"""Recursions per comparison there."""
 SHORTEST_REACH = 4
-"""Tuples on each side worth walking there, at least."""
+"""Tuples on each side worth walking with Gaussian noise, at least."""
 
 # Networks
 

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -33,7 +32,6 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.tuning import (
     COMPILING_SECONDS,
-    LOADING_SECONDS,
     REFRESH_SECONDS,
     SEARCHES_TO_HALF,
     SILENT_SECONDS,
@@ -277,47 +275,6 @@ def load_kernels(module: str, *, compiled: bool = True) -> ModuleType:
         announce_compiling()
         found = import_module(module)
     return found
-
-
-# Without compiling, the same code in Python is far slower than NumPy; numba asks once, too.
-_COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
-
-
-_interpreted: dict[str, float] = {}  # CPU seconds, by module of compiled functions
-
-
-@contextlib.contextmanager
-def interpreted(module: str) -> Iterator[None]:
-    """Count the time that NumPy takes for what a module of compiled functions does too."""
-    begun = time.thread_time()
-    try:
-        yield
-    finally:
-        taken = time.thread_time() - begun
-        _interpreted[module] = _interpreted.get(module, 0.0) + taken
-
-
-def is_worth_loading(module: str) -> bool:
-    """Whether compiled functions are loaded, or NumPy has taken as long as loading them would.
-
-    A single small search finishes before compiled code would be loaded; a process that makes
-    thousands of them gets it. Results agree up to rounding, which both charge.
-    """
-    if not _COMPILES:
-        return False
-    return module in sys.modules or _interpreted.get(module, 0.0) > _seconds_to_load(module)
-
-
-@functools.cache
-def _seconds_to_load(module: str) -> float:
-    """Return how long loading compiled functions takes: little if numba cached them beside them.
-
-    They may be cached elsewhere, or be out of date; then NumPy is used too long or too briefly.
-    """
-    package, _, name = module.rpartition(".")
-    source = getattr(sys.modules.get(package), "__file__", None)
-    kept = source and any(Path(source).parent.glob(f"__pycache__/{name}.*.nbi"))
-    return LOADING_SECONDS if kept else COMPILING_SECONDS
 
 
 @functools.cache

@@ -598,7 +598,7 @@ class Entry:
     spent: float
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
-    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``,
+    """The bound in force: ``exact``, ``dual``, ``birkhoff``, ``shift``, ``group``,
     ``stream``, ``filter``, ``repeats`` or ``whole``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""

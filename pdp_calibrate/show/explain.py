@@ -33,7 +33,7 @@ from pdp_calibrate.show.words import (
 
 _METHODS = {
     "exact": "computed exactly",
-    "windows": "window by window around each tuple",
+    "windows": "window by window around each tuple",  # in ledgers written by 0.2
     "dual": "by a certified linear program",
     "birkhoff": "by contraction: what passes from entry to entry shrinks",
     "shift": "by moving one database onto another",

@@ -47,7 +47,7 @@ MODULES = [
         "noise", "mixtures", "problem", "composite", "workers", "lipschitz", "line_program",
         "contraction", "leakage", "posterior")),
     *(f"families/{name}" for name in (
-        "any_dependence", "gaussian/alike_search", "network/limits", "exchangeable/events",
+        "any_dependence", "gaussian/alike_search", "network/limits", "exchangeable/laws",
         "table/setting", "table/two_cell_bound")),
     *(f"composition/{name}" for name in ("joint", "table_dual", "recursive_bound", "black_box")),
 ]  # fmt: skip

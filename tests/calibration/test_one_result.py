@@ -110,8 +110,13 @@ def test_baselines_of_a_list_keep_its_proportions_and_say_what_they_mean():
     assert pdp.leakage(PAIR, LIST.query, scale=plain.scale).value > 1.0  # and what it would leak
     group = pdp.leakage(PAIR, LIST.query, scale=LIST.baselines["group"])
     assert group.value <= 1.0 + 1e-12
-    assert LIST.baselines["wasserstein"] is None  # quantiles are of one number
-    assert pdp.calibrate(PAIR, pdp.Histogram()).baselines["wasserstein"] is None
+    halves = [pdp.Sum(over=["a"]), pdp.Sum(over=["b"])]
+    assert (
+        pdp.calibrate(PAIR, halves).baselines["wasserstein"] is None
+    )  # quantiles are of one number
+    assert (
+        pdp.calibrate(PAIR, pdp.Histogram()).baselines["wasserstein"] is not None
+    )  # twice a count
 
 
 def test_dp_epsilon_of_a_list_is_that_of_all_answers_together():

@@ -12,7 +12,7 @@ from tests.support.cli_runs import refused
 
 RNG = np.random.default_rng(8)
 CUBE = pdp.JointTable(
-    probabilities=RNG.dirichlet(np.ones(2**11)).reshape((2,) * 11), domains=[[0, 1]] * 11
+    probabilities=RNG.dirichlet(np.ones(3**8)).reshape((3,) * 8), domains=[[0, 1, 2]] * 8
 )
 
 
@@ -27,7 +27,7 @@ def claims(kind):
     Those of several answers as version 0.1.0 wrote them.
     """
     cal = json.loads(proved())
-    cal |= {"query": pdp.Histogram().to_dict(), "scale": 8.0, "epsilon": 0.74}
+    cal |= {"query": pdp.Histogram().to_dict(), "scale": 16.0, "epsilon": 0.74}
     if kind == "Calibration":
         return cal
     if kind == "JointCalibration":
@@ -35,10 +35,10 @@ def claims(kind):
         return cal | {
             "type": kind,
             "queries": [pdp.Histogram().to_dict()] * 2,
-            "scales": [16.0, 16.0],
+            "scales": [32.0, 32.0],
         }
     inner = claims(kind.replace("Release", "Calibration") if "Joint" in kind else "Calibration")
-    value = {"values": [[5, 6], [5, 6]]} if "Joint" in kind else {"value": [5, 6]}
+    value = {"values": [[3, 3, 2], [3, 3, 2]]} if "Joint" in kind else {"value": [3, 3, 2]}
     return {"schema": cal["schema"], "type": kind, "calibration": inner} | value
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pexpect
@@ -66,10 +65,10 @@ def test_short_work_shows_nothing():
 
 def test_compiling_is_announced_at_once_and_only_then(tmp_path):
     code = (
-        "kernels = workers.load_kernels('pdp_calibrate.families.exchangeable.kernels')\n"
+        "kernels = workers.load_kernels('pdp_calibrate.core.line_program_kernels')\n"
         "import numpy as np\n"
         "with workers.one_bar('calibrating'):\n"
-        "    kernels._excess(0.1, 0.2, 0)\n"
+        "    kernels._monotone(np.ones(2), 0.5, np.ones(2), 0.5, 2, 1.5)\n"
         "    time.sleep(0.3)\n"
     )
     first, second = (shown(spawn(code, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2))
@@ -101,33 +100,3 @@ def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)  # noqa: S603
     kept = [path for path in Path(tmp_path).rglob("*.nbi") if "__pycache__" not in path.parts]
     assert [path.name.split(".")[1].split("-")[0] for path in kept] == ["moved_in"]
-
-
-def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeypatch):
-    monkeypatch.setattr(workers, "_COMPILES", True)
-    name = "pdp_calibrate.families.nowhere.kernels"
-    assert not workers.is_worth_loading(name)
-    seconds = iter([0.0, 3.0, 3.0, 5.0])
-    monkeypatch.setattr(workers.time, "thread_time", lambda: next(seconds))
-    monkeypatch.setattr(workers, "_interpreted", {})
-    with workers.interpreted(name):
-        assert not workers.is_worth_loading(name)
-    assert not workers.is_worth_loading(name)  # 3 of 4 seconds
-    with workers.interpreted(name):
-        pass
-    assert workers.is_worth_loading(name)
-    assert workers.is_worth_loading(workers.__name__)  # whatever is loaded is used
-    monkeypatch.setattr(workers, "_COMPILES", False)
-    assert not workers.is_worth_loading(name)
-
-
-def test_what_was_compiled_before_is_loaded_sooner(monkeypatch, tmp_path):
-    monkeypatch.setattr(workers, "_COMPILES", True)
-    package = types.ModuleType("family")
-    package.__file__ = str(tmp_path / "__init__.py")
-    monkeypatch.setitem(sys.modules, "family", package)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "kernels.worst-20.py311.nbi").write_text("")
-    monkeypatch.setattr(workers, "_interpreted", {"family.kernels": 1.0, "family.others": 1.0})
-    assert workers.is_worth_loading("family.kernels")
-    assert not workers.is_worth_loading("family.others")  # nothing of it was compiled

@@ -77,7 +77,8 @@ def additive_problem(
     table = JointTable(probabilities=cells, domains=[range(size) for size in cells.shape])
     contributions = Contributions(values=tuple(values))
     (problem,) = split(table, contributions, adversaries or Adversaries.all())
-    return problem
+    # As it stands, though all coordinates may be one number: engines are tested on vectors too.
+    return dataclasses.replace(problem, contributions=contributions, line=None)
 
 
 def binary_cells(size: int, kind: str, *, seed: int) -> FloatArray:

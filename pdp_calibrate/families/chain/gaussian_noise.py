@@ -241,9 +241,7 @@ class _Windows:
         setup = self._setup
         scale = float(setup.ranges.sum()) + float(setup.lattice(self._reach).step)
         lattice = setup.lattice(self._reach)
-        return Walk(
-            setup, lattice, scale, target=target, left=left, right=right, laws=True, plain=True
-        )
+        return Walk(setup, lattice, scale, target=target, left=left, right=right, laws=True)
 
     def cases(self) -> Iterator[Case]:
         """List windows around one target after the other, or around all of them at once."""

@@ -1,14 +1,10 @@
-"""Compiled steps along a chain: the same as in `windows`, for chains that are large.
-
-Densities and laws are compared by functions of their own, and a problem compiles only what it uses.
-"""
+"""Compiled steps along a chain: the same as in `windows`, for chains that are large."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-from pdp_calibrate.core.line_program_kernels import widest
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
 
 
@@ -16,8 +12,7 @@ from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
 def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
     """Move a density to the right by some points, filling in its exponential tails.
 
-    Outside the points held so far there is no atom; see `windows.Noise.tail`. For laws, `decay` and
-    `lack` are zero there: no noise, no tails.
+    Outside the points held so far there is no atom; see `windows.Noise.tail`.
     """
     # The new points on the left, below the smallest sum.
     for r in range(by):
@@ -159,23 +154,6 @@ def compare_densities(here, masses, form):
         for side in range(sides):
             whole[u, side], ends[u, side] = _largest(here[u, :, side], masses[u, :, side], form)
     return whole, ends
-
-
-@numba.njit(cache=True, no_cfunc_wrapper=True)
-def compare_laws(here, masses, step, unit, tiny):
-    """Bound the largest log-ratio of two averages of a likelihood that changes slowly.
-
-    It changes by at most e^step from point to point; `unit` and `tiny` are those of `widest`.
-    """
-    states, _, sides, size = here.shape
-    whole = np.empty((states, sides))
-    # One bound per state of the right end and left side; `widest` proves it, rounding included.
-    for u in range(states):
-        for side in range(sides):
-            whole[u, side] = widest(
-                here[u, :, side], masses[u, :, side], size, step, unit, tiny, 0.0
-            )
-    return whole
 
 
 @numba.njit(cache=True, no_cfunc_wrapper=True)

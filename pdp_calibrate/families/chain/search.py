@@ -37,7 +37,7 @@ from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
     TABLED_LAWS,
 )
-from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
+from pdp_calibrate.core.workers import best_first, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.walk import (
     KERNELS,
@@ -128,14 +128,14 @@ class ChainEngine(Engine):
         if self._written is not None:
             return self._written.search(scale, limits)
         if self._several:
-            return self._bound_only(scale, limits)
+            return self._bound_only(scale)
         if self.problem.knowledge.known is not None:
             return search_one(self.problem, self.prepared.setup, scale)
         return _search_all(
             self.problem, self.prepared.setup, scale, limits.incumbent, limits.deadline
         )
 
-    def _bound_only(self, scale: float, limits: Limits) -> Bracket:
+    def _bound_only(self, scale: float) -> Bracket:
         """Bound answers of several numbers by Birkhoff, or as if all unknown tuples changed."""
         problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
         ranges = problem.contributions.tuple_ranges()
@@ -263,8 +263,7 @@ def _search_around(
         right=rules.most_right,
         compiled=setup.is_large(reach),
     )
-    with interpreted(KERNELS):
-        outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
+    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
     place = Place.of(setup, knowledge, target, *outcome.upper_sides)
     value = max(outcome.upper, outcome.pruned) + walk.error
     value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
@@ -449,8 +448,7 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
         setup, setup.lattice(reach), scale, target=target,
         left=left.distance, right=right.distance, compiled=setup.is_large(reach),
     )  # fmt: skip
-    with interpreted(KERNELS):
-        window = one_window(walk, place, left, right, hidden=hidden)
+    window = one_window(walk, place, left, right, hidden=hidden)
     value = max(0.0, window.upper + walk.error)
     found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
     if "far" in (left.kind, right.kind):

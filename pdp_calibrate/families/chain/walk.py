@@ -23,9 +23,8 @@ from pdp_calibrate.core.mixtures import (
     rounding_error,
 )
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TOGETHER_AT_MOST, TOGETHER_NUMBERS, TOGETHER_SIDES
-from pdp_calibrate.core.workers import is_worth_loading, load_kernels
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.chain.windows import (
     LAWS,
     Ends,
@@ -52,8 +51,7 @@ KERNELS = "pdp_calibrate.families.chain.kernels"
 class Walk:
     """Windows around one target (or around all of them, where every tuple adds the same).
 
-    With `laws`, the law of each window's sum is walked instead of the density of the noisy sum;
-    if they are `plain`, without compiled code.
+    With `laws`, the law of each window's sum is walked instead of the density of the noisy sum.
     Densities are indexed [state at the end, secret, point].
     """
 
@@ -68,7 +66,6 @@ class Walk:
         right: int,
         laws: bool = False,
         compiled: bool = False,
-        plain: bool = False,
     ) -> None:
         self.setup, self.scale = setup, scale
         place = 0 if target is None else target
@@ -118,20 +115,16 @@ class Walk:
         each = setup.states**2 * (total + 1)
         few = min(TOGETHER_SIDES, TOGETHER_AT_MOST // each)
         self.together = max(1, few, TOGETHER_NUMBERS // each)
-        self._is_compiled = compiled or (laws and not plain)
-        self._is_plain = plain
+        self._is_compiled = compiled
 
     @functools.cached_property
     def evaluation(self) -> Evaluation:
         """How densities are computed, loaded when the first window is walked to its right end."""
-        if self._is_compiled or (not self._is_plain and is_worth_loading(KERNELS)):
-            return self._compiled()
-        return Evaluation(advance, walk, compare)
+        return self._compiled() if self._is_compiled else Evaluation(advance, walk, compare)
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""
         kernels = load_kernels(KERNELS)
-        form, step, unit, tiny = self.noise.form, self.noise.step, self.unit, self.tiny
 
         def stepping(kernel: Callable[..., tuple[FloatArray, FloatArray]]) -> Step:
             def stepped(
@@ -152,14 +145,11 @@ class Walk:
             return stepped
 
         def compared(
-            here: FloatArray, masses: FloatArray, _form: int
+            here: FloatArray, masses: FloatArray, form: int
         ) -> tuple[FloatArray, FloatArray]:
             here, masses = np.ascontiguousarray(here), np.ascontiguousarray(masses)
-            if form != LAWS:
-                found: tuple[FloatArray, FloatArray] = kernels.compare_densities(here, masses, form)
-                return found
-            whole = kernels.compare_laws(here, masses, step, unit, tiny)
-            return whole, np.full(whole.shape, -np.inf)
+            ratios: tuple[FloatArray, FloatArray] = kernels.compare_densities(here, masses, form)
+            return ratios
 
         return Evaluation(stepping(kernels.advance), stepping(kernels.walk), compared)
 
@@ -171,9 +161,8 @@ class Walk:
         """
         setup = self.setup
         operations = (setup.states + 4) * (steps + 2) + setup.states**3 + 24
-        self.unit = 4 * UNIT_ROUNDOFF * operations
         if self.noise.form == LAWS:
-            return 0.0  # every comparison of laws includes its own
+            return 0.0  # laws are compared elsewhere, rounding included
         return rounding_error(
             self.noise.form,
             width=width,

@@ -1,4 +1,4 @@
-"""The laws of the answer that adversaries of a table compare, set by set: see `core.laplace_mixtures`."""
+"""The laws of the answer that adversaries of a table compare, set by set."""
 
 from __future__ import annotations
 

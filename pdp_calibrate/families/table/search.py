@@ -18,7 +18,6 @@ range of the answer, cells of probability 1e-300) densities are taken in log spa
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 
@@ -37,7 +36,6 @@ from pdp_calibrate.core.tuning import (
     FEW_LAWS,
     FEW_SETS,
     GRID_WORK,
-    HIDDEN_SET_TUPLES,
     LARGE_SET,
     LOG_WORK,
     SET_WORK,
@@ -46,8 +44,6 @@ from pdp_calibrate.core.tuning import (
 from pdp_calibrate.core.workers import (
     Clock,
     announce_compiling,
-    interpreted,
-    is_worth_loading,
 )
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.setting import (
@@ -65,8 +61,6 @@ from pdp_calibrate.families.table.setting import (
     no_secrets,
     setting_of,
 )
-
-_HIDDEN_SETS = "pdp_calibrate.families.table.hidden_set_kernels"
 
 
 def search_strongest(setting: Setting) -> Outcome:
@@ -137,12 +131,10 @@ def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Brack
     """
     if not setting.fits_linear_space:
         return _search_wide_range(setting, incumbent, clock)
-    if _has_few_events(setting) and not _prefers_hidden_sets(setting):
+    if _has_few_events(setting):
         grid = grid_of(setting)
         if grid is not None:
-            many = len(setting.sizes) >= HIDDEN_SET_TUPLES
-            with interpreted(_HIDDEN_SETS) if many else contextlib.nullcontext():
-                return search_events(setting, grid)
+            return search_events(setting, grid)
     if setting.coordinates > 1:
         return _search_vectors(setting, incumbent, clock)
     return _search_line(setting, incumbent, clock)
@@ -155,16 +147,6 @@ def _has_few_events(setting: Setting) -> bool:
     outputs = 2.0**cells.coordinates if setting.tails_only else cells.outputs
     few = setting.prepared.leaves * outputs <= FEW_DENSITIES
     return few and cells.events * answers <= FEW_LAWS
-
-
-def _prefers_hidden_sets(setting: Setting) -> bool:
-    """Whether hidden sets suit the table, and their compiled code is loaded or worth it."""
-    if len(setting.sizes) < HIDDEN_SET_TUPLES or not is_worth_loading(_HIDDEN_SETS):
-        return False
-    announce_compiling()
-    from pdp_calibrate.families.table.hidden_sets import steps_of
-
-    return steps_of(setting) is not None
 
 
 def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outcome | Bracket:

@@ -107,8 +107,8 @@ class _Screen(NamedTuple):
         near = _rounded_down(math.exp(-min(d, c)) * (1 - 1e-15))
         far = _rounded_down(math.exp(-c) / float(near) * (1 - 1e-15))
         # Counting a tuple of k values out adds up to k masses (count_kernels.count_out), and a law
-        # divides by the sum of all; sums of a group, and of all groups, hold no more. What is added or
-        # subtracted is positive, and at most 9t + 3 for both about the middle together.
+        # divides by the sum of all; sums of a group, and of all groups, hold no more. What is added
+        # or subtracted is positive, and at most 9t + 3 for both about the middle together.
         roundings = 2 * (added + 2 * len(groups.rows)) + 64
         return cls(t, near, far, groups, c, (9 * float(t) + 3) * roundings * _SINGLE)
 

@@ -374,11 +374,12 @@ def test_time_limits_give_wider_brackets():
 
 def test_several_coordinates_get_the_birkhoff_bound():
     chain = binary(0.2, 0.8, 60)
-    leak = pdp.leakage(chain, pdp.Histogram(), scale=2.0)
+    halves = [pdp.Sum(over=range(0, 60, 2)), pdp.Sum(over=range(1, 60, 2))]
+    leak = pdp.leakage(chain, halves, scale=[1.0, 1.0])
     assert leak.value == pytest.approx(
         float(birkhoff_bounds(np.ones(60), float(diameters(chain.kernel, 1)[0][1])).max())
     )
-    small = pdp.leakage(binary(0.2, 0.8, 4), pdp.Histogram(), scale=2.0)
+    small = pdp.leakage(binary(0.2, 0.8, 4), [pdp.Sum(over=[0, 2]), pdp.Sum()], scale=[1.0, 1.0])
     assert small.exact
 
 

@@ -1,21 +1,16 @@
-"""One query about a chain, released again and again: windows of laws instead of densities."""
+"""One query about a chain, released again and again, is one release with the whole budget."""
 
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.composition.joint import Spending, spent
-from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
-from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.line_program_kernels import widest
-from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.chain.search import repeated_bound
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_time import random_chain, random_query
@@ -23,10 +18,9 @@ from tests.support.random_time import random_chain, random_query
 ALL = pdp.Adversaries.all()
 
 
-def problem_of(model, query, rate, adversaries=ALL):
-    answer = Contributions.joined([lower(query, model)], [1 / rate])
-    (problem,) = split(model, answer, adversaries)
-    return problem
+def spent_on(chain, query, scales, adversaries=ALL):
+    part = lower(query, chain)
+    return spent(chain, Spending(parts=(part,) * len(scales), scales=tuple(scales)), adversaries)
 
 
 def birkhoff_of(chain, query, rate):
@@ -35,42 +29,25 @@ def birkhoff_of(chain, query, rate):
 
 
 @pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
-def test_windows_bound_the_joint_leakage_of_repeated_releases(seed):
+def test_repeated_releases_leak_what_one_of_their_budget_does(seed):
     rng = np.random.default_rng(seed)
     chain = random_chain(rng, longest=4)
     query, function = random_query(rng, chain)
-    scales = rng.uniform(0.5, 4.0, size=int(rng.integers(2, 4)))
-    rate = float((1 / scales).sum())
+    scales = rng.uniform(0.5, 4.0, size=int(rng.integers(2, 4))).tolist()
     table = chain.to_table()
     everyone = rng.random() < 0.5
     adversaries = ALL if everyone else pdp.Adversaries.weakest()
-    bound = repeated_bound(problem_of(chain, query, rate, adversaries))
+    bound = spent_on(chain, query, scales, adversaries)
     truth = worst_vector_leakage(
         table.probabilities,
         table.domains,
         lambda x: (function(x),) * len(scales),
-        scales.tolist(),
+        scales,
         lambda _i, known: everyone or not known,
     )
-    assert truth <= bound * (1 + 1e-12) + 1e-14
-    # The same program on the joint table, which knows nothing of windows.
-    program = dual_bound(problem_of(table, query, rate, adversaries), dp_epsilon=0.0)
-    assert bound == pytest.approx(program, rel=1e-7, abs=1e-10)
-    if everyone:
-        assert bound <= birkhoff_of(chain, query, rate) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("seed", bounds_checked(range(12), 2))
-def test_named_adversaries_look_through_one_window(seed):
-    rng = np.random.default_rng(100 + seed)
-    chain = random_chain(rng, longest=5)
-    query, _ = random_query(rng, chain)
-    target, *others = rng.permutation(len(chain.names)).tolist()
-    known = others[: int(rng.integers(0, len(others), endpoint=True))]
-    adversaries = pdp.Adversaries.exactly(target, known=known)
-    bound = repeated_bound(problem_of(chain, query, 0.7, adversaries))
-    program = dual_bound(problem_of(chain.to_table(), query, 0.7, adversaries), dp_epsilon=0.0)
-    assert bound >= program * (1 - 1e-9) - 1e-12
+    assert bound.method == "exact"
+    assert truth <= bound.value * (1 + 1e-12) + 1e-14
+    assert bound.value == pytest.approx(truth, rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -97,36 +74,12 @@ def test_laws_are_compared_by_the_worst_slow_likelihood(seed):
 @pytest.mark.parametrize("stay", [0.8, 0.2])
 def test_ten_releases_of_one_query_cost_what_one_with_all_of_the_budget_costs(stay):
     chain = pdp.MarkovChain(transition=[[stay, 1 - stay], [1 - stay, stay]], length=100)
-    part, rate = lower(pdp.Sum(), chain), 0.26
-    bound = spent(chain, Spending(parts=(part,) * 10, scales=(10 / rate,) * 10), ALL)
-    assert bound.method == "windows"
+    rate = 0.26
+    bound = spent_on(chain, pdp.Sum(), [10 / rate] * 10)
     one = pdp.leakage(chain, pdp.Sum(), scale=1 / rate)
-    assert one.lower <= bound.value <= one.value * (1 + 1e-9)
+    assert bound.value == pytest.approx(one.value, rel=1e-9)
     looser = birkhoff_of(chain, pdp.Sum(), rate)
     assert bound.value < looser * (0.3 if stay < 0.5 else 0.98)
-
-
-@pytest.mark.compiled
-def test_long_chains_are_cut_where_they_have_forgotten():
-    short, long = (
-        pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=length)
-        for length in (190, 4000)
-    )
-    weights = [1.0, -2.0, 0.5, 0.0] * 40
-    cases = [
-        (pdp.Sum(), pdp.Sum()),
-        (pdp.Sum(over=range(40, 120)), pdp.Sum(over=range(2000, 2080))),
-        (
-            pdp.Linear(weights=dict(enumerate(weights, start=15))),
-            pdp.Linear(weights=dict(enumerate(weights, start=1000))),
-        ),
-    ]
-    for here, there in cases:
-        full, cut = (
-            repeated_bound(problem_of(chain, query, 0.3))
-            for chain, query in ((short, here), (long, there))
-        )
-        assert full * (1 - 1e-6) <= cut <= full * (1 + 1e-2)
 
 
 def test_multiples_of_a_query_count_as_repeats_of_it():
@@ -135,55 +88,26 @@ def test_multiples_of_a_query_count_as_repeats_of_it():
     scales = [10.0, 0.4, 20.0, 1.5]
     parts = tuple(lower(query, chain) for query in queries)
     together = spent(chain, Spending(parts=parts, scales=tuple(scales)), ALL)
-    assert together.method == "windows"
+    assert together.method == "exact"
     rate = 1 / 10 + 1 / 12 + 1 / 20 + 1 / 15
-    alone = repeated_bound(problem_of(chain, pdp.Sum(), rate))
+    alone = pdp.leakage(chain, pdp.Sum(), scale=1 / rate).value
     assert alone * (1 - 1e-12) <= together.value <= alone * (1 + 1e-9)
     other = lower(pdp.Linear(weights=[1.0] * 29 + [1.0 + 1e-9]), chain)
     apart = spent(chain, Spending(parts=(parts[0], other), scales=(10.0, 10.0)), ALL)
     assert apart.method == "birkhoff"
 
 
-def test_a_mechanism_beside_the_answers_leaves_windows_out():
+def test_a_mechanism_beside_the_answers_leaves_the_search_out():
     chain = pdp.MarkovChain(transition=[[0.2, 0.8], [0.8, 0.2]], length=60)
     ledger = pdp.Ledger(chain, epsilon=3.0)
     cal = pdp.calibrate(chain, pdp.Sum(), epsilon=0.2)
     ledger.spend(cal)
     ledger.spend(cal)
-    assert ledger.history[-1].method == "windows"
+    assert ledger.history[-1].method == "exact"
     assert ledger.spent == pytest.approx(0.4, rel=1e-6)
     ledger.charge(0.1)
     assert ledger.history[-1].method == "birkhoff"
     assert ledger.spent > 0.5
-
-
-@pytest.mark.slow
-@pytest.mark.compiled
-def test_where_windows_are_out_of_reach_something_else_decides():
-    chain = pdp.MarkovChain(transition=[[0.2, 0.8], [0.8, 0.2]], length=60)
-    assert repeated_bound(problem_of(chain, pdp.Histogram(), 0.3)) is None
-    assert repeated_bound(problem_of(chain, pdp.Sum(), 50.0)) is None  # too many nats apart
-    slow = pdp.MarkovChain(transition=[[0.999, 0.001], [0.001, 0.999]], length=5000)
-    rate = 0.001
-    found = repeated_bound(problem_of(slow, pdp.Sum(), rate))
-    assert pdp.leakage(slow, pdp.Sum(), scale=1 / rate).lower <= found
-    late = repeated_bound(problem_of(chain, pdp.Sum(), 0.3), deadline=0.0)
-    assert late == pytest.approx(birkhoff_of(chain, pdp.Sum(), 0.3))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_queries_released_together_are_counted_by_windows(seed, monkeypatch):
-    """What a long chain does, shown on short ones, where the joint table knows the truth."""
-    rng = np.random.default_rng(seed)
-    chain = random_chain(rng, longest=5)
-    query, _ = random_query(rng, chain)
-    scale = float(rng.uniform(0.5, 4.0))
-    truth = pdp.leakage(chain, [query] * 2, scale=[scale] * 2)
-    chain_search = sys.modules["pdp_calibrate.families.chain.search"]
-    monkeypatch.setattr(chain_search, "fits_a_table", lambda _chain: False)
-    bound = pdp.leakage(chain, [query] * 2, scale=[scale] * 2).value
-    assert bound >= truth.lower
-    assert bound <= birkhoff_of(chain, query, 2 / scale) * (1 + 1e-9)
 
 
 @pytest.mark.compiled

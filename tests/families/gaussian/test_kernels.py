@@ -97,7 +97,9 @@ def compile_everything(monkeypatch):
 @pytest.mark.parametrize("seed", bounds_checked(range(60), 10, quick=15))
 @pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("ties", [False, True])
-def test_compiled_searches_find_what_interpreted_ones_find_to_the_bit(seed, clamped, ties, monkeypatch):
+def test_compiled_searches_find_what_interpreted_ones_find_to_the_bit(
+    seed, clamped, ties, monkeypatch
+):
     rng = np.random.default_rng(seed)
     covariance = draw(seed, smallest=2, largest=9, exponents=0).model.covariance
     coordinates = rng.normal(size=(1 if clamped else 1 + seed % 3, len(covariance)))

@@ -11,7 +11,6 @@ from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.chain.search import repeated_bound
 from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.regions import Regions
 from tests.oracles.vectors import worst_vector_leakage
@@ -155,7 +154,7 @@ def test_a_chain_is_a_tree(stay):
         tables=[chain.start, *[kernel] * 29],
         names=chain.names,
     )
-    windows = repeated_bound(problem_of(chain, pdp.Sum(), 0.26))
+    windows = pdp.leakage(chain, pdp.Sum(), scale=1 / 0.26).value
     assert bound_of(problem_of(tree, pdp.Sum(), 0.26)) == pytest.approx(windows, rel=1e-4)
 
 
@@ -189,7 +188,7 @@ def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     ledger = pdp.Ledger(tree, epsilon=4.0)
     for _ in range(2):
         ledger.release(pdp.Sum(), data, epsilon=0.2)
-    assert ledger.history[-1].method == "windows"
+    assert ledger.history[-1].method == "exact"
     rate = sum(1 / entry.scales[0] for entry in ledger.history)
     problem = problem_of(tree, pdp.Sum(), rate)
     assert rate <= ledger.spent <= bound_of(problem) * (1 + 1e-9)
