@@ -233,7 +233,9 @@ class FiniteSearch:
         coupled, measure = self._coupling(limits.deadline), self.problem.measure
         everywhere = max(best.upper, (coupled.move + off) / scale * ROUND_UP)
         if measure.unit != "epsilon":
-            bound = dataclasses.replace(best, upper=everywhere, lower=0.0, witness=None)
+            bound = dataclasses.replace(
+                best, upper=everywhere, everywhere=everywhere, lower=0.0, witness=None
+            )
             if everywhere > best.upper:
                 bound = dataclasses.replace(bound, target=coupled.target, unknown=coupled.unknown)
             return bound.with_lower(best)
@@ -243,7 +245,7 @@ class FiniteSearch:
         if self._unlisted:
             unlisted = (self._unlisted + off) / scale * ROUND_UP
             found = dataclasses.replace(found, upper=max(found.upper, unlisted))
-        return dataclasses.replace(found, mu=everywhere, coupled=nearly).at_most(nearly)
+        return dataclasses.replace(found, everywhere=everywhere, coupled=nearly).at_most(nearly)
 
     def _at_one_delta(self, mu: float, extra: float) -> float:
         """Return the μ that represents the coupling without the mass left out, rounded up."""
@@ -555,10 +557,13 @@ class VectorBound:
         upper = (max(self._move, float(self._moves[target])) + limits.rounding) / scale * ROUND_UP
         known = knowledge.known or frozenset()
         others = (place for place in range(knowledge.total) if place not in (target, *known))
-        found = Bracket(upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others))
+        found = Bracket(
+            upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others),
+            everywhere=upper,
+        )  # fmt: skip
         nearly = self._at_one_delta(scale, limits.rounding)
         if nearly < upper:
-            found = dataclasses.replace(found, upper=nearly, mu=upper, coupled=nearly)
+            found = dataclasses.replace(found, upper=nearly, coupled=nearly)
         moves, custom = self._moves[target], problem.contributions.table is not None
         if not problem.admits_strongest or not moves or custom:
             return found

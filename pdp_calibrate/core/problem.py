@@ -14,12 +14,13 @@ parts of one model can be compared and calibration is one search:
 - For ``measure.unit`` ``"mu"`` or ``"rho"``, `Bracket.upper` is a μ that holds at every δ.
 - For ``measure.unit == "epsilon"`` the question is about one δ, and an engine that knows δ as a
   function of ε exactly may answer it directly: if nobody exceeds (ε, `measure.law_delta`), it
-  returns ``upper=measure.mu_above(ε)``, the μ that represents this ε, rounded up, and also, in
-  `Bracket.mu`, a μ that holds at every δ (from a coupling), for everyone whatever the incumbent.
-  Somebody who exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in
-  `Limits` represents ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent
-  itself is an upper end. Such an engine sets `charges_rounding`, because the cost of rounding does
-  not add to this μ: a shift r costs (1 + e^ε)·r/(σ√(2π)) of δ.
+  returns ``upper=measure.mu_above(ε)``, the μ that represents this ε, rounded up. That says nothing
+  about any other δ. A μ that holds at every δ, for everyone whatever the incumbent, is stated
+  separately, in `Bracket.everywhere`; an engine that states none has proved none. Somebody who
+  exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in `Limits`
+  represents ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent itself
+  is an upper end. Such an engine sets `charges_rounding`, because the cost of rounding does not add
+  to this μ: a shift r costs (1 + e^ε)·r/(σ√(2π)) of δ.
 
 Nothing else in the library has to know which of the two an engine does. Ledgers ask for ``"mu"``,
 because adaptively chosen releases stay within a μ, not within an (ε, δ).
@@ -71,20 +72,18 @@ class Bracket:
     """The tuples that this adversary does not know."""
     rounding: float = 0.0
     """The part of `upper` charged because the answer is rounded before noise is added."""
-    mu: float | None = None
-    """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
-    coupled: float | None = None
-    """The bound from a coupling alone at that δ, a trace of mass left out, on the scale of μ."""
+    everywhere: float = math.inf
+    """A μ of Gaussian noise that nobody exceeds at any δ; infinite where none is proved.
 
-    @property
-    def everywhere(self) -> float:
-        """The upper end that holds at every δ."""
-        return self.upper if self.mu is None else self.mu
+    `upper` may be about one δ only, so it never stands in for this.
+    """
+    coupled: float = math.inf
+    """The bound from a coupling alone at one δ, a trace of mass left out, on the scale of μ."""
 
     @property
     def by_coupling(self) -> float:
-        """The upper end that a coupling alone gives."""
-        return self.everywhere if self.coupled is None else self.coupled
+        """The upper end that a coupling alone gives: what holds at every δ holds at one."""
+        return min(self.coupled, self.everywhere)
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -96,12 +95,12 @@ class Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        raised = [
-            None if value is None else math.nextafter(value + cost, math.inf)
-            for value in (self.mu, self.coupled)
-        ]
-        upper = math.nextafter(self.upper + cost, math.inf)
-        return dataclasses.replace(self, upper=upper, mu=raised[0], coupled=raised[1])
+        return dataclasses.replace(
+            self,
+            upper=math.nextafter(self.upper + cost, math.inf),
+            everywhere=math.nextafter(self.everywhere + cost, math.inf),
+            coupled=math.nextafter(self.coupled + cost, math.inf),
+        )
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
@@ -119,15 +118,20 @@ class Bracket:
         """Lower the upper end to another certified bound, which may hold at one δ only."""
         return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
+    def at_most_everywhere(self, bound: float) -> Bracket:
+        """Lower the upper ends to another certified bound that holds at every δ."""
+        everywhere = min(self.everywhere, bound)
+        return dataclasses.replace(self, upper=min(self.upper, bound), everywhere=everywhere)
+
     def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""
         larger, smaller = (self, other) if self.upper >= other.upper else (other, self)
-        if larger.everywhere < smaller.everywhere:
-            larger = dataclasses.replace(larger, mu=smaller.everywhere)
-        if (self.coupled, other.coupled) != (None, None):
-            together = max(self.by_coupling, other.by_coupling)
-            larger = dataclasses.replace(larger, coupled=together)
-        return larger.with_lower(smaller)
+        both = dataclasses.replace(
+            larger,
+            everywhere=max(self.everywhere, other.everywhere),
+            coupled=max(self.by_coupling, other.by_coupling),
+        )
+        return both.with_lower(smaller)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,14 +241,15 @@ class Measure:
                 return gaussian_dp.epsilon_of_drawn(mu, self.delta, scales)
             return gaussian_dp.rho_of(mu) if self.unit == "rho" else mu
 
-        upper = found.upper if self.unit == "epsilon" else found.everywhere
-        value = told(upper)
+        value, everywhere, coupled = told(found.upper), found.everywhere, found.by_coupling
+        if self.unit != "epsilon":  # then all of it is about every δ
+            everywhere = coupled = found.upper
         lower = found.lower
         if self.unit == "epsilon":
             lower = gaussian_dp.epsilon_attained(lower, self.delta)
         elif self.unit == "rho":
             lower = max(0.0, math.nextafter(lower * lower / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
-        charged = value - told(max(0.0, upper - found.rounding)) if found.rounding else 0.0
+        charged = value - told(max(0.0, found.upper - found.rounding)) if found.rounding else 0.0
         return Leakage(
             value=value,
             lower=min(lower, value),
@@ -252,8 +257,8 @@ class Measure:
             witness=witness,
             rounding=charged,
             measure=self,
-            mu=found.everywhere,
-            coupled=float(found.by_coupling),
+            mu=everywhere,
+            coupled=float(coupled),
         )
 
 
@@ -408,7 +413,9 @@ class Problem:
     def nobody(self) -> Bracket:
         """Return a bracket of 0: nothing found yet, or no tuple with two possible secrets."""
         target = self.knowledge.targets[0]
-        return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
+        return Bracket(
+            upper=0.0, lower=0.0, witness=None, target=target, unknown=(), everywhere=0.0
+        )
 
     def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
         """Evaluate the adversary who knows all others: plain DP, LS_i/λ, whatever θ is.
@@ -431,6 +438,7 @@ class Problem:
             witness=self.witness_at(target, known, secrets, moved),
             target=target,
             unknown=(),
+            everywhere=leak * ROUND_UP,
         )
 
     def witness_at(
@@ -630,7 +638,8 @@ def worst(
         found = engine.search(scale, Limits(threshold, enough, deadline, off, upper_only))
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
-        found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)
+        found = found.at_most_everywhere(problem.group_bound(scale))
+        found = found.widened(cost).with_rounding(spent)
         if best is None:
             best = found, problem
         else:
