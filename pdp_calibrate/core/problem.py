@@ -85,6 +85,11 @@ class Bracket:
         """The upper end that a coupling alone gives: what holds at every δ holds at one."""
         return min(self.coupled, self.everywhere)
 
+    def is_within(self, other: Bracket) -> bool:
+        """Whether neither end is larger than the other's, which has a witness."""
+        is_lower = self.upper <= other.upper and self.lower <= other.lower
+        return is_lower and other.witness is not None
+
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
         if self.witness is not None and self.lower >= other.lower:
@@ -371,6 +376,41 @@ class Leakage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Block:
+    """The place of a problem's tuples among other, independent blocks."""
+
+    positions: range
+    """The positions of the block in the whole model."""
+    model: Model
+    """The whole model."""
+    knowledge: Knowledge
+    """The adversaries, in positions of the whole model."""
+
+    def known(self, inside: int, *, some_unknown: bool) -> tuple[tuple[Hashable, ...], bool]:
+        """Return which tuples outside are known, and whether all further copies are.
+
+        Parameters
+        ----------
+        inside
+            How many tuples of the block the adversary knows.
+        some_unknown
+            Whether the adversary cannot know everything outside.
+        """
+        model, knowledge = self.model, self.knowledge
+        named = len(model.names)
+        if knowledge.known is not None:
+            outside = sorted(knowledge.known - set(self.positions))
+            everyone = knowledge.fewest > len(knowledge.known)
+            return tuple(map(model.name_at, outside)), everyone
+        others = [place for place in range(named) if place not in self.positions]
+        if not some_unknown:
+            return tuple(model.names[place] for place in others), knowledge.total > named
+        needed = max(0, knowledge.fewest - inside)
+        further = range(named, named + max(0, needed - len(others)))
+        return tuple(map(model.name_at, (*others[:needed], *further))), False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """One model without inner structure, what its tuples add, and who attacks them."""
 
@@ -390,6 +430,8 @@ class Problem:
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
+    block: Block | None = None
+    """Where the tuples stand among independent others, of which the adversaries may know some."""
     measure: Measure = LAPLACE
     """What noise is added to the answer, and what is asked about it.
 
@@ -462,6 +504,20 @@ class Problem:
             model=self.model,
             index=self.index,
         )
+
+    def seen_from_outside(self, found: Bracket) -> Bracket:
+        """Add to the witness what its adversary knows of other blocks: as little as is admitted.
+
+        All of them, where the adversaries may know them: unknown tuples there would add noise.
+        """
+        block, witness = self.block, found.witness
+        if block is None or witness is None or witness.outside or witness.copies:
+            return found
+        names, copies = block.known(len(witness.known), some_unknown=self.hidden_noise)
+        if not names and not copies:
+            return found
+        witness = dataclasses.replace(witness, outside=names, copies=copies)
+        return dataclasses.replace(found, witness=witness)
 
     @property
     def admits_strongest(self) -> bool:
@@ -640,6 +696,8 @@ def worst(
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
         found = found.at_most_everywhere(problem.group_bound(scale))
         found = found.widened(cost).with_rounding(spent)
+        if best is None or not found.is_within(best[0]):  # its witness may be the one returned
+            found = problem.seen_from_outside(found)
         if best is None:
             best = found, problem
         else:
