@@ -230,6 +230,41 @@ class Knowledge:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Block:
+    """The place of a problem's tuples among other, independent blocks."""
+
+    positions: range
+    """The positions of the block in the whole model."""
+    model: Model
+    """The whole model."""
+    knowledge: Knowledge
+    """The adversaries, in positions of the whole model."""
+
+    def known(self, inside: int, *, some_unknown: bool) -> tuple[tuple[Hashable, ...], bool]:
+        """Return which tuples outside are known, and whether all further copies are.
+
+        Parameters
+        ----------
+        inside
+            How many tuples of the block the adversary knows.
+        some_unknown
+            Whether the adversary cannot know everything outside.
+        """
+        model, knowledge = self.model, self.knowledge
+        named = len(model.names)
+        if knowledge.known is not None:
+            outside = sorted(knowledge.known - set(self.positions))
+            everyone = knowledge.fewest > len(knowledge.known)
+            return tuple(map(model.name_at, outside)), everyone
+        others = [place for place in range(named) if place not in self.positions]
+        if not some_unknown:
+            return tuple(model.names[place] for place in others), knowledge.total > named
+        needed = max(0, knowledge.fewest - inside)
+        further = range(named, named + max(0, needed - len(others)))
+        return tuple(map(model.name_at, (*others[:needed], *further))), False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Witness:
     """The adversary, secrets and output that attain a leakage.
 

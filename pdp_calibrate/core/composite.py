@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.adversary import Block, Knowledge
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     SHORT_TABLE,
@@ -32,7 +32,7 @@ from pdp_calibrate.core.model import (
     most_secret,
     refuse_endless,
 )
-from pdp_calibrate.core.problem import Block, Problem
+from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.schema_parts import COUNT, items, ref
 from pdp_calibrate.core.table import JointTable, Writable
 from pdp_calibrate.errors import ModelError

@@ -46,13 +46,12 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.adversary import Adversaries, Knowledge, Output, Witness
+from pdp_calibrate.core.adversary import Adversaries, Block, Knowledge, Output, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 
@@ -373,41 +372,6 @@ class Leakage:
                 ("telling apart", " and ".join(map(str, witness.secrets))),
             ]
         return card("Leakage", rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """The place of a problem's tuples among other, independent blocks."""
-
-    positions: range
-    """The positions of the block in the whole model."""
-    model: Model
-    """The whole model."""
-    knowledge: Knowledge
-    """The adversaries, in positions of the whole model."""
-
-    def known(self, inside: int, *, some_unknown: bool) -> tuple[tuple[Hashable, ...], bool]:
-        """Return which tuples outside are known, and whether all further copies are.
-
-        Parameters
-        ----------
-        inside
-            How many tuples of the block the adversary knows.
-        some_unknown
-            Whether the adversary cannot know everything outside.
-        """
-        model, knowledge = self.model, self.knowledge
-        named = len(model.names)
-        if knowledge.known is not None:
-            outside = sorted(knowledge.known - set(self.positions))
-            everyone = knowledge.fewest > len(knowledge.known)
-            return tuple(map(model.name_at, outside)), everyone
-        others = [place for place in range(named) if place not in self.positions]
-        if not some_unknown:
-            return tuple(model.names[place] for place in others), knowledge.total > named
-        needed = max(0, knowledge.fewest - inside)
-        further = range(named, named + max(0, needed - len(others)))
-        return tuple(map(model.name_at, (*others[:needed], *further))), False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -748,38 +712,6 @@ def as_one(contributions: Contributions) -> Contributions | None:
         return None
     columns = {id(array): array[:, 0] for array in contributions.values}
     return Contributions.additive([columns[id(array)] for array in contributions.values])
-
-
-@dataclass(frozen=True, eq=False)
-class WrittenOut:
-    """A problem about a model that is small enough to be searched as a joint table."""
-
-    problem: Problem
-    """The problem about the model itself."""
-    about_table: Problem
-    """The same problem about its joint table."""
-
-    @classmethod
-    def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:
-        """Write a problem out; `joint` is its model as a table."""
-        return cls(problem, dataclasses.replace(problem, model=joint))
-
-    def against(self, problem: Problem) -> WrittenOut:
-        """Return the same against the adversaries of `problem`."""
-        if problem is self.problem:
-            return self
-        return WrittenOut(problem, self.about_table.against(problem.knowledge))
-
-    def search(self, scale: float, limits: Limits) -> Bracket:
-        """Search the table; the witness is about the model itself."""
-        engine = self.about_table.engine
-        found = engine.bracket(
-            scale, incumbent=limits.incumbent, deadline=limits.deadline, rounding=limits.rounding
-        )
-        if found.witness is None:
-            return found
-        witness = dataclasses.replace(found.witness, model=self.problem.model)
-        return dataclasses.replace(found, witness=witness)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,10 +41,10 @@ from pdp_calibrate.core.problem import (
     Limits,
     Problem,
     Releases,
-    WrittenOut,
     as_one,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
     REPEAT_PASSES,

@@ -37,8 +37,9 @@ from pdp_calibrate.core.finite_noise import (
     VectorBound,
 )
 from pdp_calibrate.core.model import ANY_TABLE
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, lengths
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.search import (

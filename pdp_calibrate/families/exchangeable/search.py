@@ -41,9 +41,9 @@ from pdp_calibrate.core.problem import (
     Engine,
     Limits,
     Problem,
-    WrittenOut,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS, KEPT_LAWS
 from pdp_calibrate.core.workers import (
     best_first,
