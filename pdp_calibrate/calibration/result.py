@@ -140,6 +140,13 @@ class Calibration(Generic[Asked, Number]):
             raise CalibrationError(
                 f"a calibration has one scale for each query: {len(queries)}, got {len(scales)}."
             )
+        claimed = self.mu is not None and 0 <= self.mu < math.inf
+        if claimed != (self.noise == "gaussian") or (self.mu is not None and not claimed):
+            raise CalibrationError(
+                "a calibration of Gaussian noise claims a mu that nobody exceeds at any delta, a"
+                f" finite number, and one of Laplace noise claims none; got mu = {self.mu} with"
+                f" {self.noise} noise."
+            )
         object.__setattr__(self, "query", queries if several else queries[0])
         if several:
             object.__setattr__(self, "scale", scales)

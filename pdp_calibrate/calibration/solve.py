@@ -13,6 +13,7 @@ somebody who learns far more than ε.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -204,28 +205,37 @@ class _Part:
 
 
 class _Curve:
-    """What the adversaries of a problem learn, as a function of the scale, each searched once."""
+    """What the adversaries of a problem learn, as a function of the scale, each searched once.
 
-    def __init__(self, problem: Problem, rounding: float) -> None:
-        self._problem, self._rounding = problem, rounding
+    After the deadline they are bounded, not searched.
+    """
+
+    def __init__(self, problem: Problem, rounding: float, deadline: float) -> None:
+        self._problem, self._rounding, self._deadline = problem, rounding, deadline
         self._found: dict[tuple[float, bool], Bracket] = {}
 
     def bracket(self, scale: float, *, upper_only: bool = False) -> Bracket:
-        """Return the bracket at a scale, however long that takes."""
+        """Return the bracket at a scale."""
         asked = scale, upper_only and self._problem.engine.searches_below
         if asked not in self._found:
             self._found[asked], _ = worst(
                 [self._problem],
                 scale,
                 rounding=self._rounding,
-                deadline=math.inf,
+                deadline=self._deadline,
                 upper_only=upper_only,
             )
         return self._found[asked]
 
     def __call__(self, scale: float) -> float:
-        """Return the upper end at a scale."""
+        """Return the upper end at a scale; raise `_TimeIsUp` if that takes another search."""
+        if time.monotonic() > self._deadline:
+            raise _TimeIsUp
         return self.bracket(scale, upper_only=True).upper
+
+
+class _TimeIsUp(Exception):  # noqa: N818 (nothing went wrong)
+    """Raised where a scale is solved for and the deadline has passed."""
 
 
 class _Case(NamedTuple):
@@ -287,7 +297,7 @@ class _Ascent:
 
         The brackets of single adversaries may be wider than what that search proved about all.
         """
-        few = (_Curve(part.problem, self._rounding) for part in extremes)
+        few = (_Curve(part.problem, self._rounding, self._deadline) for part in extremes)
         attained = [curve.bracket(self.scale) for curve in (*few, *self._solved.values())]
         return functools.reduce(Bracket.or_worse, attained, found).at_most(self._epsilon)
 
@@ -340,7 +350,14 @@ class _Ascent:
         return found
 
     def _raise_for(self, case: _Case) -> None:
-        """Raise the scale until this adversary, or a neighbour who leaks more, keeps ε."""
+        """Raise the scale until this adversary, or a neighbour who leaks more, keeps ε.
+
+        If time is up before, the scale stays as it is.
+        """
+        with contextlib.suppress(_TimeIsUp):
+            self._solve_for(case)
+
+    def _solve_for(self, case: _Case) -> None:
         if case not in self._named:  # otherwise its neighbour's scale was not enough before
             self._named.add(case)
             case = self._worst_neighbour(case)
@@ -380,7 +397,7 @@ class _Ascent:
         adversary = case.part.place, case.target, case.unknown
         if adversary not in self._curves:
             only = case.part.whole.restricted(case.target, case.unknown)
-            self._curves[adversary] = _Curve(only, self._rounding)
+            self._curves[adversary] = _Curve(only, self._rounding, self._deadline)
         return self._curves[adversary]
 
 

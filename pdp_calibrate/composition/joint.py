@@ -195,7 +195,7 @@ def joint_mu(
     measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts, more_follows=True)
     found = 0.0
     for problem in split(model, joined, adversaries, measure=measure if parts else LAPLACE):
-        own = worst([problem], 1.0, deadline=deadline)[0].everywhere if parts else 0.0
+        own = worst([problem], 1.0, deadline=deadline)[0].upper if parts else 0.0
         moved = composer_of(problem.model).moved_tuples(problem) if answers.outside else 0
         together = math.sqrt(own * own + moved * moved * answers.outside)
         found = max(found, together * (1 + 8 * UNIT_ROUNDOFF) if moved else own)

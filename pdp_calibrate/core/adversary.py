@@ -44,6 +44,8 @@ class Adversaries:
     """The one tuple attacked, for `exactly`."""
     known: tuple[Hashable, ...] | None = None
     """Exactly the tuples known, for `exactly`."""
+    copies: bool = False
+    """For `exactly`, whether all further copies of blocks, which share names, are known too."""
 
     def __post_init__(self) -> None:
         limits = []
@@ -86,12 +88,25 @@ class Adversaries:
         return cls(at_least=at_least, at_most=at_most)
 
     @classmethod
-    def exactly(cls, target: Hashable, *, known: Iterable[Hashable] = ()) -> Adversaries:
-        """Name one adversary: the target attacked and the tuples known."""
+    def exactly(
+        cls, target: Hashable, *, known: Iterable[Hashable] = (), copies: bool = False
+    ) -> Adversaries:
+        """Name one adversary: the target attacked and the tuples known.
+
+        Parameters
+        ----------
+        target
+            The tuple attacked.
+        known
+            The tuples known. In `Blocks` with counts, ``(name, k)`` is the k-th further copy of a
+            tuple, from 1 on; the name alone is the first one.
+        copies
+            Whether all further copies are known too.
+        """
         names = tuple(plain(name) for name in known)
         if target in names or len(set(names)) != len(names):
             raise PdpError("known must not repeat a tuple or contain the target.")
-        return cls(target=plain(target), known=names)
+        return cls(target=plain(target), known=names, copies=bool(copies))
 
     @property
     def is_restricted(self) -> bool:
@@ -113,9 +128,13 @@ class Adversaries:
             )
         if self.known is not None:
             target = position_of(self.target, model.names)
-            known = frozenset(position_of(name, model.names) for name in self.known)
+            known = frozenset(model.place_of(name) for name in self.known)
+            number = len(known)
+            if self.copies:
+                named = range(len(model.names))
+                number = sum(place in named for place in known) + total - len(named)
             return Knowledge(
-                total=total, targets=(target,), fewest=len(known), most=len(known), known=known
+                total=total, targets=(target,), fewest=number, most=number, known=known
             )
         fewest = total - 1 if self.at_least is None else self.at_least
         most = total - 1 if self.at_most is None else min(self.at_most, total - 1)
@@ -130,7 +149,8 @@ class Adversaries:
         """Describe the set for JSON."""
         if self.known is None:
             return {"at_least": self.at_least, "at_most": self.at_most}
-        return {"target": json_value(self.target), "known": list(map(json_value, self.known))}
+        described = {"target": json_value(self.target), "known": list(map(json_value, self.known))}
+        return described | ({"copies": True} if self.copies else {})
 
     @classmethod
     @damage_refused("the description of the adversaries")
@@ -141,11 +161,13 @@ class Adversaries:
                 at_least=field_of(described, "at_least"), at_most=field_of(described, "at_most")
             )
         target = from_json_value(described["target"])
-        return cls.exactly(target, known=values_of(described, "known"))
+        copies = described.get("copies", False)
+        return cls.exactly(target, known=values_of(described, "known"), copies=copies is True)
 
     def __repr__(self) -> str:
         if self.known is not None:
-            return f"Adversaries.exactly({self.target!r}, known={list(self.known)!r})"
+            copies = ", copies=True" if self.copies else ""
+            return f"Adversaries.exactly({self.target!r}, known={list(self.known)!r}{copies})"
         if self.at_least is None:
             return "Adversaries.strongest()"
         if self.at_most == 0:
@@ -172,7 +194,10 @@ class Knowledge:
     most: int
     """Most positions known."""
     known: frozenset[int] | None = None
-    """The exact positions known, where one adversary was named."""
+    """The exact positions known, where one adversary was named.
+
+    If `fewest` is larger than their number, all further copies of blocks are known as well.
+    """
     incomplete: bool = False
     """Whether these tuples are only a part of the model, and nobody knows all the others."""
 
@@ -205,6 +230,41 @@ class Knowledge:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Block:
+    """The place of a problem's tuples among other, independent blocks."""
+
+    positions: range
+    """The positions of the block in the whole model."""
+    model: Model
+    """The whole model."""
+    knowledge: Knowledge
+    """The adversaries, in positions of the whole model."""
+
+    def known(self, inside: int, *, some_unknown: bool) -> tuple[tuple[Hashable, ...], bool]:
+        """Return which tuples outside are known, and whether all further copies are.
+
+        Parameters
+        ----------
+        inside
+            How many tuples of the block the adversary knows.
+        some_unknown
+            Whether the adversary cannot know everything outside.
+        """
+        model, knowledge = self.model, self.knowledge
+        named = len(model.names)
+        if knowledge.known is not None:
+            outside = sorted(knowledge.known - set(self.positions))
+            everyone = knowledge.fewest > len(knowledge.known)
+            return tuple(map(model.name_at, outside)), everyone
+        others = [place for place in range(named) if place not in self.positions]
+        if not some_unknown:
+            return tuple(model.names[place] for place in others), knowledge.total > named
+        needed = max(0, knowledge.fewest - inside)
+        further = range(named, named + max(0, needed - len(others)))
+        return tuple(map(model.name_at, (*others[:needed], *further))), False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Witness:
     """The adversary, secrets and output that attain a leakage.
 
@@ -225,11 +285,19 @@ class Witness:
     """Its position in the ModelSet, if there is one."""
     data_share: float | None = None
     """The data's own share of the variance, with Gaussian noise; None for Laplace noise."""
+    outside: tuple[Hashable, ...] = ()
+    """Tuples known that are independent of the target and of all of `known`, in other blocks.
+
+    Whatever they hold, knowing it takes their part out of the answer: `output` is without it.
+    """
+    copies: bool = False
+    """Whether all further copies of blocks, which share names, are known too."""
 
     @property
     def adversary(self) -> Adversaries:
         """The set that contains just this adversary."""
-        return Adversaries.exactly(self.target, known=self.known)
+        known = (*self.known, *self.outside)
+        return Adversaries.exactly(self.target, known=known, copies=self.copies)
 
     @property
     def is_private(self) -> bool:
@@ -258,6 +326,8 @@ class Witness:
             "secrets": [json_value(secret) for secret in self.secrets],
             "output": str(self.output),  # JSON has no infinity
             "index": self.index,
+            **({"outside": list(map(json_value, self.outside))} if self.outside else {}),
+            **({"copies": True} if self.copies else {}),
         }
 
 

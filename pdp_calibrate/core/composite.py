@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.adversary import Block, Knowledge
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     SHORT_TABLE,
@@ -213,6 +213,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
             names=tuple(problem.names[position] for position in positions),
             hidden_noise=problem.hidden_noise or hidden_noise,
             index=problem.index,
+            block=Block(positions=positions, model=problem.model, knowledge=knowledge),
             measure=problem.measure,
         )
 
@@ -228,7 +229,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
             most=len(inside),
             known=inside,
         )
-        return [part(inner, hidden_noise=len(knowledge.known) - len(inside) < rest)]
+        return [part(inner, hidden_noise=knowledge.fewest - len(inside) < rest)]
 
     fewest = max(0, knowledge.fewest - rest)
     most = min(len(positions) - 1, knowledge.most)
@@ -288,11 +289,7 @@ def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:
 
 def _expanded(problem: Problem, blocks: Blocks) -> Problem:
     """Write independent blocks out as one joint table, further copies behind the first."""
-    shared = _repeated(blocks, problem.names)
-    names = [
-        name if place < len(problem.names) else (name, shared[:place].count(name))
-        for place, name in enumerate(shared)
-    ]
+    names = tuple(map(blocks.name_at, range(sum(blocks.copies))))
     values = _repeated(blocks, problem.contributions.values)
     roundings = problem.contributions.roundings
     tables = [
@@ -302,8 +299,13 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
         if copy < count and isinstance(block, JointTable)
     ]
     joint = functools.reduce(np.multiply.outer, tables)
+    knowledge = problem.knowledge
+    if knowledge.known is not None and knowledge.fewest > len(knowledge.known):
+        everyone = knowledge.known | set(range(len(problem.names), knowledge.total))
+        knowledge = dataclasses.replace(knowledge, known=everyone)
     return dataclasses.replace(
         problem,
+        knowledge=knowledge,
         model=JointTable(
             probabilities=joint / joint.sum(),
             domains=_repeated(blocks, blocks.domains),
@@ -313,7 +315,7 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
             values=tuple(values),
             roundings=tuple(_repeated(blocks, roundings)) if roundings else (),
         ),
-        names=tuple(names),
+        names=names,
     )
 
 

@@ -159,6 +159,14 @@ class _Coupled(NamedTuple):
     """What to add to the ε of the second, for mixtures that represent others."""
 
 
+def _unsettled(case: Case, best: _Coupled) -> _Coupled:
+    """Bound this case, and those after it, by how far answers can move: there is no time left.
+
+    It is not kept, for a later call may have more time.
+    """
+    return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
+
+
 class FiniteSearch:
     """Searches the mixtures of one problem, at many scales.
 
@@ -240,7 +248,9 @@ class FiniteSearch:
         coupled, measure = self._coupling(limits.deadline), self.problem.measure
         everywhere = max(best.upper, (coupled.move + off) / scale * ROUND_UP)
         if measure.unit != "epsilon":
-            bound = dataclasses.replace(best, upper=everywhere, lower=0.0, witness=None)
+            bound = dataclasses.replace(
+                best, upper=everywhere, everywhere=everywhere, lower=0.0, witness=None
+            )
             if everywhere > best.upper:
                 bound = dataclasses.replace(bound, target=coupled.target, unknown=coupled.unknown)
             return bound.with_lower(best)
@@ -250,7 +260,7 @@ class FiniteSearch:
         if self._unlisted:
             unlisted = (self._unlisted + off) / scale * ROUND_UP
             found = dataclasses.replace(found, upper=max(found.upper, unlisted))
-        return dataclasses.replace(found, mu=everywhere, coupled=nearly).at_most(nearly)
+        return dataclasses.replace(found, everywhere=everywhere, coupled=nearly).at_most(nearly)
 
     def _at_one_delta(self, mu: float, extra: float) -> float:
         """Return the μ that represents the coupling without the mass left out, rounded up."""
@@ -272,11 +282,13 @@ class FiniteSearch:
         for number, case in enumerate(self.cases):
             if case.move <= (min(best.nearly, best.move) if at_one_delta else best.move):
                 break
-            if time.monotonic() > deadline:  # not kept: a later call may have more time
-                return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
+            if time.monotonic() > deadline:
+                return _unsettled(case, best)
             wanted = self._move is None and case.move > best.move
             for mixtures in self._mixtures(number):
                 for pair in _pairs(mixtures):
+                    if time.monotonic() > deadline:
+                        return _unsettled(case, best)
                     found, nearly = self._moves(mixtures, pair, best.nearly, wanted=wanted)
                     if found is not None and found.value > best.move:
                         who = found.named
@@ -325,6 +337,11 @@ class FiniteSearch:
         measure = self.problem.measure
         if measure.law_delta < _SMALLEST_DELTA:
             return self._bound_only(strongest, everywhere)
+        # What a coupling settles is not searched: nobody learns more than somebody is known to
+        # learn or than the incumbent, or anything at all.
+        settled = everywhere <= max(limits.incumbent, strongest.upper)
+        if settled or gaussian_dp.epsilon_of(everywhere, measure.law_delta) == 0:
+            return self._bound_only(strongest, everywhere)
         level = measure.epsilon_below(max(limits.incumbent, strongest.lower))
         asked = _Asked(
             scale=scale,
@@ -332,6 +349,7 @@ class FiniteSearch:
             delta=measure.delta,
             law_delta=measure.law_delta,
             everywhere=everywhere,
+            deadline=limits.deadline,
         )
         upper: _Pair | None = None
         lower: _Pair | None = None
@@ -437,6 +455,8 @@ class _Asked:
     """The δ that upper ends keep."""
     everywhere: float
     """A μ that nobody exceeds, from a coupling."""
+    deadline: float
+    """Value of `time.monotonic()` after which the coupling answers."""
 
     @functools.cached_property
     def most(self) -> float:
@@ -455,7 +475,8 @@ class _Asked:
         atoms, moved = self._narrowed(atoms, moved)
         # The last term is for probabilities of less than 1e-80 that may be missing.
         cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP + 4 * UNIT_ROUNDOFF
-        if cost > _LARGEST_COST or atoms[-1] > _WIDEST:
+        is_over = time.monotonic() > self.deadline
+        if is_over or cost > _LARGEST_COST or atoms[-1] > _WIDEST:
             yield _Pair(self.most, mixtures, int(events[0]), (first, second)), 0.0
             return
         extra, radii = mixtures.extra + cost, self._radii(mixtures, pair)
@@ -464,7 +485,9 @@ class _Asked:
             tested = level if left else begun
             start = max(0.0, tested - extra)
             p, q = laws[events, first], laws[events, second]
-            found = deltas(atoms, p, q, start, error=mixtures.error, enough=limits).upper
+            found = deltas(
+                atoms, p, q, start, error=mixtures.error, enough=limits, deadline=self.deadline
+            ).upper
             over = np.flatnonzero((found > limits) | (extra > tested))
             left.append(events[over])
             if not len(over):
@@ -478,7 +501,7 @@ class _Asked:
             if above > 0:
                 upper, lower = epsilon_at(
                     atoms, p[worst], q[worst], above=above, below=below, start=start,
-                    error=mixtures.error,
+                    error=mixtures.error, deadline=self.deadline,
                 )  # fmt: skip
             value = upper + extra if upper + extra <= LARGEST_EPSILON else max(self.most, level)
             level = max(level, value)
@@ -562,10 +585,13 @@ class VectorBound:
         upper = (max(self._move, float(self._moves[target])) + limits.rounding) / scale * ROUND_UP
         known = knowledge.known or frozenset()
         others = (place for place in range(knowledge.total) if place not in (target, *known))
-        found = Bracket(upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others))
+        found = Bracket(
+            upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others),
+            everywhere=upper,
+        )  # fmt: skip
         nearly = self._at_one_delta(scale, limits.rounding)
         if nearly < upper:
-            found = dataclasses.replace(found, upper=nearly, mu=upper, coupled=nearly)
+            found = dataclasses.replace(found, upper=nearly, coupled=nearly)
         moves, custom = self._moves[target], problem.contributions.table is not None
         if not problem.admits_strongest or not moves or custom:
             return found

@@ -39,6 +39,7 @@ probabilities' own relative error is included. Normal probabilities are accurate
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -84,6 +85,7 @@ def deltas(
     *,
     error: float = 0.0,
     enough: FloatArray | None = None,
+    deadline: float = math.inf,
 ) -> Deltas:
     """Bracket δ(ε) for every pair of laws.
 
@@ -99,6 +101,8 @@ def deltas(
         Bound on the relative error of every probability.
     enough
         Per pair, a δ that is small enough: below it, a coarse upper end will do.
+    deadline
+        Value of `time.monotonic()` after which the rest is bounded by Σ (p − e^ε·q)⁺.
 
     Returns
     -------
@@ -118,9 +122,12 @@ def deltas(
     rows = max(1, CHUNK_NUMBERS // (8 * len(atoms)))
     fine = np.full(len(first), -1.0) if enough is None else enough
     if len(first) <= rows:
-        return _deltas(atoms, first, second, epsilon, error, fine)
+        return _deltas(atoms, first, second, epsilon, error, fine, deadline)
     chunks = [slice(start, start + rows) for start in range(0, len(first), rows)]
-    pieces = [_deltas(atoms, first[one], second[one], epsilon, error, fine[one]) for one in chunks]
+    pieces = [
+        _deltas(atoms, first[one], second[one], epsilon, error, fine[one], deadline)
+        for one in chunks
+    ]
     return Deltas(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
 
@@ -169,6 +176,7 @@ def _deltas(
     epsilon: float,
     error: float,
     enough: FloatArray,
+    deadline: float,
 ) -> Deltas:
     # One product is rounded on the left, two and an exponential on the right; 1 ± the error is
     # rounded too, unless there is none.
@@ -176,6 +184,9 @@ def _deltas(
     grown = error + (2 + further) * UNIT_ROUNDOFF
     shrunk = error + (6 + further) * UNIT_ROUNDOFF
     coefficients = first * (1 + grown) - second * (level * (1 - shrunk))
+    if time.monotonic() > deadline:
+        nothing = np.zeros(len(first))
+        return Deltas(np.minimum(_at_most(coefficients), 1.0), nothing, nothing)
     cuts, changes = _sign_changes(atoms, coefficients)
     with np.errstate(divide="ignore"):
         functions = _Functions(np.log(np.abs(coefficients)), coefficients > 0)
@@ -197,7 +208,7 @@ def _deltas(
         charged[rows] = charge
         in_cells[rows[failed]] = True
     for row in np.flatnonzero(in_cells).tolist():
-        masses[row], blur[row], charged[row] = _by_cells(atoms, coefficients[row])
+        masses[row], blur[row], charged[row] = _by_cells(atoms, coefficients[row], deadline)
     sizes = np.abs(coefficients)
     upper = (coefficients * masses).sum(axis=1)
     noise = 2 * (len(atoms) + 4) * UNIT_ROUNDOFF
@@ -213,6 +224,11 @@ def _deltas(
         lower=np.clip(lower - _BEYOND, 0.0, 1.0),
         slope=for_second,
     )
+
+
+def _at_most(coefficients: FloatArray) -> FloatArray:
+    """Bound δ by what all positive coefficients add up to, along the last axis."""
+    return np.asarray(np.maximum(coefficients, 0.0).sum(axis=-1) * (1 + 1e-9) + _BEYOND)
 
 
 def _sign_changes(
@@ -453,10 +469,13 @@ _ROUNDS = 14
 _SMALL_CHARGE = 1e-10  # of δ, shared by all cells
 
 
-def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+def _by_cells(
+    atoms: FloatArray, coefficients: FloatArray, deadline: float
+) -> tuple[FloatArray, FloatArray, float]:
     """Return the probability of E around every atom, its error, and what E may lack.
 
-    E is the union of the cells where the integral of h is positive.
+    E is the union of the cells where the integral of h is positive. After the deadline no cell is
+    cut further; if there was no time at all, E is empty.
     """
     used = coefficients != 0
     atoms_used, sizes = atoms[used], np.abs(coefficients[used])
@@ -464,8 +483,8 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
     span = float(atoms_used[-1] - atoms_used[0])
     masses, blur, charged = np.zeros_like(atoms), np.zeros_like(atoms), 0.0
     low, high = _first_cells(atoms_used, _REACH, _WIDEST_CELL)
-    if len(low) * len(atoms) > _MOST_NUMBERS:
-        return masses, blur, float(np.maximum(coefficients, 0.0).sum()) * (1 + 1e-9)
+    if len(low) * len(atoms) > _MOST_NUMBERS or time.monotonic() > deadline:
+        return masses, blur, float(_at_most(coefficients))
     found = 0.0
     for turn in range(_ROUNDS):
         mass, error = _between(atoms, low, high)
@@ -489,7 +508,7 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
         charge = np.where(open_cells, np.minimum(slope * width**2 / 4, most), 0.0)
         found = max(found, float(np.maximum(area, 0.0).sum()))
         cut = open_cells & (charge > _SMALL_CHARGE * (found + 1e-7 * _BEYOND) / 64)
-        if turn == _ROUNDS - 1:
+        if turn == _ROUNDS - 1 or time.monotonic() > deadline:
             cut = np.zeros_like(cut)
         affordable = _MOST_CUT // (_FINER * len(atoms))
         if np.count_nonzero(cut) > affordable:  # nearly equal laws: h is nearly 0 everywhere
@@ -553,6 +572,7 @@ def epsilon_at(
     below: float,
     start: float = 0.0,
     error: float = 0.0,
+    deadline: float = math.inf,
 ) -> tuple[float, float]:
     """Bracket the ε at which one pair of laws has a given δ.
 
@@ -566,6 +586,8 @@ def epsilon_at(
         The δ that the lower end exceeds; at least `above`.
     start
         Where to begin.
+    deadline
+        Value of `time.monotonic()` after which neither end is looked for: infinite, and 0.
 
     Returns
     -------
@@ -583,13 +605,15 @@ def epsilon_at(
     pair = first[np.newaxis], second[np.newaxis]
 
     def at(epsilon: float) -> tuple[float, float, float]:
-        found = deltas(atoms, *pair, epsilon, error=error)
+        found = deltas(atoms, *pair, epsilon, error=error, deadline=deadline)
         return float(found.upper[0]), float(found.lower[0]), float(found.slope[0])
 
     if at(0.0)[0] <= above:
         return 0.0, 0.0
     low, high, here, doubt = 0.0, math.inf, min(start, LARGEST_EPSILON), 0.0
     for _ in range(_MOST_STEPS):
+        if time.monotonic() > deadline:
+            return math.inf, 0.0
         upper, lower, slope = at(here)
         if upper <= above:
             high = here

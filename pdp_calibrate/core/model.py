@@ -143,6 +143,33 @@ class Model(abc.ABC):
         """How many independent copies of each named tuple the database holds."""
         return (1,) * len(self.names)
 
+    def place_of(self, name: Hashable) -> int:
+        """Return the position of a tuple in the database: those with names, then further copies.
+
+        ``(name, k)`` is the k-th further copy of a named tuple, from 1 on.
+        """
+        if name not in self.names and isinstance(name, tuple) and len(name) == 2:
+            first, further = name
+            if first in self.names and isinstance(further, int):
+                own, copies = self.names.index(first), self.copies
+                if 1 <= further < copies[own]:
+                    before = sum(min(number, further) for number in copies)
+                    return before + sum(number > further for number in copies[:own])
+        return position_of(name, self.names)
+
+    def name_at(self, place: int) -> Hashable:
+        """Return the name of a position in the database: see `place_of`."""
+        start, there = 0, list(range(len(self.names)))
+        for further in itertools.count():
+            if place - start < len(there):
+                name = self.names[there[place - start]]
+                return (name, further) if further else name
+            start += len(there)
+            there = [own for own in there if self.copies[own] > further + 1]
+            if not there:
+                break
+        raise IndexError(f"the database has {start} tuples, and no position {place}.")
+
     @property
     def instances(self) -> int:
         """How many independent groups of tuples the database holds."""

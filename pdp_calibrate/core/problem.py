@@ -14,12 +14,13 @@ parts of one model can be compared and calibration is one search:
 - For ``measure.unit`` ``"mu"`` or ``"rho"``, `Bracket.upper` is a μ that holds at every δ.
 - For ``measure.unit == "epsilon"`` the question is about one δ, and an engine that knows δ as a
   function of ε exactly may answer it directly: if nobody exceeds (ε, `measure.law_delta`), it
-  returns ``upper=measure.mu_above(ε)``, the μ that represents this ε, rounded up, and also, in
-  `Bracket.mu`, a μ that holds at every δ (from a coupling), for everyone whatever the incumbent.
-  Somebody who exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in
-  `Limits` represents ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent
-  itself is an upper end. Such an engine sets `charges_rounding`, because the cost of rounding does
-  not add to this μ: a shift r costs (1 + e^ε)·r/(σ√(2π)) of δ.
+  returns ``upper=measure.mu_above(ε)``, the μ that represents this ε, rounded up. That says nothing
+  about any other δ. A μ that holds at every δ, for everyone whatever the incumbent, is stated
+  separately, in `Bracket.everywhere`; an engine that states none has proved none. Somebody who
+  exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in `Limits`
+  represents ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent itself
+  is an upper end. Such an engine sets `charges_rounding`, because the cost of rounding does not add
+  to this μ: a shift r costs (1 + e^ε)·r/(σ√(2π)) of δ.
 
 Nothing else in the library has to know which of the two an engine does. Ledgers ask for ``"mu"``,
 because adaptively chosen releases stay within a μ, not within an (ε, δ).
@@ -45,13 +46,12 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.adversary import Adversaries, Knowledge, Output, Witness
+from pdp_calibrate.core.adversary import Adversaries, Block, Knowledge, Output, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions, Line
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 
@@ -71,20 +71,23 @@ class Bracket:
     """The tuples that this adversary does not know."""
     rounding: float = 0.0
     """The part of `upper` charged because the answer is rounded before noise is added."""
-    mu: float | None = None
-    """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
-    coupled: float | None = None
-    """The bound from a coupling alone at that δ, a trace of mass left out, on the scale of μ."""
+    everywhere: float = math.inf
+    """A μ of Gaussian noise that nobody exceeds at any δ; infinite where none is proved.
 
-    @property
-    def everywhere(self) -> float:
-        """The upper end that holds at every δ."""
-        return self.upper if self.mu is None else self.mu
+    `upper` may be about one δ only, so it never stands in for this.
+    """
+    coupled: float = math.inf
+    """The bound from a coupling alone at one δ, a trace of mass left out, on the scale of μ."""
 
     @property
     def by_coupling(self) -> float:
-        """The upper end that a coupling alone gives."""
-        return self.everywhere if self.coupled is None else self.coupled
+        """The upper end that a coupling alone gives: what holds at every δ holds at one."""
+        return min(self.coupled, self.everywhere)
+
+    def is_within(self, other: Bracket) -> bool:
+        """Whether neither end is larger than the other's, which has a witness."""
+        is_lower = self.upper <= other.upper and self.lower <= other.lower
+        return is_lower and other.witness is not None
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -96,12 +99,12 @@ class Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        raised = [
-            None if value is None else math.nextafter(value + cost, math.inf)
-            for value in (self.mu, self.coupled)
-        ]
-        upper = math.nextafter(self.upper + cost, math.inf)
-        return dataclasses.replace(self, upper=upper, mu=raised[0], coupled=raised[1])
+        return dataclasses.replace(
+            self,
+            upper=math.nextafter(self.upper + cost, math.inf),
+            everywhere=math.nextafter(self.everywhere + cost, math.inf),
+            coupled=math.nextafter(self.coupled + cost, math.inf),
+        )
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
@@ -119,15 +122,20 @@ class Bracket:
         """Lower the upper end to another certified bound, which may hold at one δ only."""
         return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
+    def at_most_everywhere(self, bound: float) -> Bracket:
+        """Lower the upper ends to another certified bound that holds at every δ."""
+        everywhere = min(self.everywhere, bound)
+        return dataclasses.replace(self, upper=min(self.upper, bound), everywhere=everywhere)
+
     def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""
         larger, smaller = (self, other) if self.upper >= other.upper else (other, self)
-        if larger.everywhere < smaller.everywhere:
-            larger = dataclasses.replace(larger, mu=smaller.everywhere)
-        if (self.coupled, other.coupled) != (None, None):
-            together = max(self.by_coupling, other.by_coupling)
-            larger = dataclasses.replace(larger, coupled=together)
-        return larger.with_lower(smaller)
+        both = dataclasses.replace(
+            larger,
+            everywhere=max(self.everywhere, other.everywhere),
+            coupled=max(self.by_coupling, other.by_coupling),
+        )
+        return both.with_lower(smaller)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,14 +245,15 @@ class Measure:
                 return gaussian_dp.epsilon_of_drawn(mu, self.delta, scales)
             return gaussian_dp.rho_of(mu) if self.unit == "rho" else mu
 
-        upper = found.upper if self.unit == "epsilon" else found.everywhere
-        value = told(upper)
+        value, everywhere, coupled = told(found.upper), found.everywhere, found.by_coupling
+        if self.unit != "epsilon":  # then all of it is about every δ
+            everywhere = coupled = found.upper
         lower = found.lower
         if self.unit == "epsilon":
             lower = gaussian_dp.epsilon_attained(lower, self.delta)
         elif self.unit == "rho":
             lower = max(0.0, math.nextafter(lower * lower / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
-        charged = value - told(max(0.0, upper - found.rounding)) if found.rounding else 0.0
+        charged = value - told(max(0.0, found.upper - found.rounding)) if found.rounding else 0.0
         return Leakage(
             value=value,
             lower=min(lower, value),
@@ -252,8 +261,8 @@ class Measure:
             witness=witness,
             rounding=charged,
             measure=self,
-            mu=found.everywhere,
-            coupled=float(found.by_coupling),
+            mu=everywhere,
+            coupled=float(coupled),
         )
 
 
@@ -385,6 +394,8 @@ class Problem:
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
+    block: Block | None = None
+    """Where the tuples stand among independent others, of which the adversaries may know some."""
     measure: Measure = LAPLACE
     """What noise is added to the answer, and what is asked about it.
 
@@ -427,7 +438,9 @@ class Problem:
     def nobody(self) -> Bracket:
         """Return a bracket of 0: nothing found yet, or no tuple with two possible secrets."""
         target = self.knowledge.targets[0]
-        return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
+        return Bracket(
+            upper=0.0, lower=0.0, witness=None, target=target, unknown=(), everywhere=0.0
+        )
 
     def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
         """Evaluate the adversary who knows all others: plain DP, LS_i/λ, whatever θ is.
@@ -450,6 +463,7 @@ class Problem:
             witness=self.witness_at(target, known, secrets, moved),
             target=target,
             unknown=(),
+            everywhere=leak * ROUND_UP,
         )
 
     def witness_at(
@@ -473,6 +487,20 @@ class Problem:
             model=self.model,
             index=self.index,
         )
+
+    def seen_from_outside(self, found: Bracket) -> Bracket:
+        """Add to the witness what its adversary knows of other blocks: as little as is admitted.
+
+        All of them, where the adversaries may know them: unknown tuples there would add noise.
+        """
+        block, witness = self.block, found.witness
+        if block is None or witness is None or witness.outside or witness.copies:
+            return found
+        names, copies = block.known(len(witness.known), some_unknown=self.hidden_noise)
+        if not names and not copies:
+            return found
+        witness = dataclasses.replace(witness, outside=names, copies=copies)
+        return dataclasses.replace(found, witness=witness)
 
     @property
     def admits_strongest(self) -> bool:
@@ -649,8 +677,10 @@ def worst(
         found = engine.search(scale, Limits(threshold, enough, deadline, off, upper_only))
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
-        found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)
-        found = problem.on_answer(found)
+        found = found.at_most_everywhere(problem.group_bound(scale))
+        found = found.widened(cost).with_rounding(spent)
+        if best is None or not found.is_within(best[0]):  # its witness may be the one returned
+            found = problem.seen_from_outside(problem.on_answer(found))
         if best is None:
             best = found, problem
         else:
@@ -689,38 +719,6 @@ def split(
         measure=measure,
     )
     return [part.along_line() for part in model.parts_of(whole, expand=expand)]
-
-
-@dataclass(frozen=True, eq=False)
-class WrittenOut:
-    """A problem about a model that is small enough to be searched as a joint table."""
-
-    problem: Problem
-    """The problem about the model itself."""
-    about_table: Problem
-    """The same problem about its joint table."""
-
-    @classmethod
-    def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:
-        """Write a problem out; `joint` is its model as a table."""
-        return cls(problem, dataclasses.replace(problem, model=joint))
-
-    def against(self, problem: Problem) -> WrittenOut:
-        """Return the same against the adversaries of `problem`."""
-        if problem is self.problem:
-            return self
-        return WrittenOut(problem, self.about_table.against(problem.knowledge))
-
-    def search(self, scale: float, limits: Limits) -> Bracket:
-        """Search the table; the witness is about the model itself."""
-        engine = self.about_table.engine
-        found = engine.bracket(
-            scale, incumbent=limits.incumbent, deadline=limits.deadline, rounding=limits.rounding
-        )
-        if found.witness is None:
-            return found
-        witness = dataclasses.replace(found.witness, model=self.problem.model)
-        return dataclasses.replace(found, witness=witness)
 
 
 @dataclass(frozen=True, kw_only=True)

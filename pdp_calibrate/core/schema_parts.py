@@ -12,6 +12,11 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
+def with_optional(schema: Schema, **fields: Schema) -> Schema:
+    """Describe the same object, which may also have these fields."""
+    return schema | {"properties": schema["properties"] | fields}
+
+
 def items(schema: Schema) -> Schema:
     """Describe a list."""
     return {"type": "array", "items": schema}

@@ -5,12 +5,13 @@ It is given as such, or multiplied out of marginal laws and conditional tables.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,9 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.schema_parts import DOMAINS, NESTED
 from pdp_calibrate.errors import ModelError
+
+if TYPE_CHECKING:
+    from pdp_calibrate.core.problem import Bracket, Limits, Problem
 
 Law = Mapping[Hashable, float]
 """A law of one tuple: value → probability."""
@@ -358,3 +362,35 @@ def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:
     if variance == 0:
         raise ModelError("a tuple that does not vary has no correlation.")
     return float(rows @ joint @ columns / math.sqrt(variance))
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenOut:
+    """A problem about a model that is small enough to be searched as a joint table."""
+
+    problem: Problem
+    """The problem about the model itself."""
+    about_table: Problem
+    """The same problem about its joint table."""
+
+    @classmethod
+    def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:
+        """Write a problem out; `joint` is its model as a table."""
+        return cls(problem, dataclasses.replace(problem, model=joint))
+
+    def against(self, problem: Problem) -> WrittenOut:
+        """Return the same against the adversaries of `problem`."""
+        if problem is self.problem:
+            return self
+        return WrittenOut(problem, self.about_table.against(problem.knowledge))
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Search the table; the witness is about the model itself."""
+        engine = self.about_table.engine
+        found = engine.bracket(
+            scale, incumbent=limits.incumbent, deadline=limits.deadline, rounding=limits.rounding
+        )
+        if found.witness is None:
+            return found
+        witness = dataclasses.replace(found.witness, model=self.problem.model)
+        return dataclasses.replace(found, witness=witness)

@@ -8,6 +8,7 @@ largest or their smallest value. For extreme outputs, r → ±∞, the log-ratio
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -196,6 +197,11 @@ class AnyDependenceNoiseEngine(AnyDependenceEngine):
             together = math.fsum(moves[moving])
             self.reach = min(together, joint_range(contributions.select(moving))) * (1 + rounding)
             self.attained = (together if alike else float(moves[moving].max())) * (1 - rounding)
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bound every coupling by the range: that holds at every δ."""
+        found = super().search(scale, limits)
+        return dataclasses.replace(found, everywhere=found.upper)
 
 
 def _least_knowing(problem: Problem, ranges: list[float]) -> tuple[int, tuple[int, ...]]:

@@ -25,15 +25,21 @@ from pdp_calibrate.core.schema_parts import (
     one_of,
     record,
     ref,
+    with_optional,
 )
 from pdp_calibrate.families import MODELS
 from pdp_calibrate.jobs.plan import PLAN
+
+_COPIES = described(
+    "Whether all further copies of blocks are known too; not, by default.", {"type": "boolean"}
+)
+
 
 _ADVERSARIES = described(
     "Who may attack: all sets of known tuples within a range of sizes, or one adversary by name.",
     anything_of(
         record(at_least=nullable(COUNT), at_most=nullable(COUNT)),
-        record(target=CELL, known=NAMES),
+        with_optional(record(target=CELL, known=NAMES), copies=_COPIES),
     ),
 )
 
@@ -80,11 +86,15 @@ _QUERY = described(
 
 _WITNESS = described(
     "The adversary, secrets and output that attain a leakage. Nothing of the data.",
-    record(
-        target=CELL,
-        known=items({"type": "array", "minItems": 2, "maxItems": 2}),
-        secrets={"type": "array", "minItems": 2, "maxItems": 2},
-        output=described("A number, a tuple of them, or ±inf, as text.", TEXT),
+    with_optional(
+        record(
+            target=CELL,
+            known=items({"type": "array", "minItems": 2, "maxItems": 2}),
+            secrets={"type": "array", "minItems": 2, "maxItems": 2},
+            output=described("A number, a tuple of them, or ±inf, as text.", TEXT),
+        ),
+        outside=described("Tuples of other, independent blocks that are known.", NAMES),
+        copies=_COPIES,
     ),
 )
 

@@ -163,6 +163,8 @@ def anyone(adversaries: Adversaries) -> str:
     """Say against whom the promise holds."""
     if adversaries.known is not None:
         known = listed(map(entry, adversaries.known)) if adversaries.known else "nobody's entry"
+        if adversaries.copies:
+            known = " and ".join([known] * bool(adversaries.known) + ["all copies of the blocks"])
         return f"one who attacks {entry(adversaries.target)} and knows {known}"
     if adversaries.at_least is None:
         return "anyone who knows every entry but one exactly"

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
+from scipy.special import ndtr
 
 from tests.oracles.adversaries import possible_cells
 
@@ -146,3 +147,20 @@ def adversaries(
             laws[secret] = {answer: p / sum(law.values()) for answer, p in law.items()}
         if len(laws) > 1:
             yield target, fixed, laws
+
+
+def masses_on_cells(
+    places: np.ndarray, laws: Sequence[np.ndarray], sigma: float
+) -> list[np.ndarray]:
+    """Return the probabilities of the cells of a fine grid, for every row of matrices of laws.
+
+    A set of cells attains the δ that the first law gains on it over the second: less than the true
+    one by a few parts in 1e4, and never more.
+    """
+    atoms = np.asarray(places, dtype=float) / sigma
+    near = np.concatenate([atom + np.linspace(-9, 9, 121) for atom in atoms])
+    edges = np.unique(near.round(2))
+    start, end = edges[:-1, np.newaxis] - atoms, edges[1:, np.newaxis] - atoms
+    right = start > 0  # both tails with all digits
+    mass = ndtr(np.where(right, -start, end)) - ndtr(np.where(right, -end, start))
+    return [law @ mass.T for law in laws]

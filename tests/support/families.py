@@ -47,6 +47,10 @@ def brute_force(cells: FloatArray, domains: Any, scale: float) -> float:
 
 
 def chain_truth(model: pdp.MarkovChain, scale: float) -> float:
+    return brute_force(cells_of_chain(model), model.domains, scale)
+
+
+def cells_of_chain(model: pdp.MarkovChain) -> FloatArray:
     """Every path of the chain is a cell."""
     states = len(model.states)
     start = model.start if model.initial is None else model.initial
@@ -54,10 +58,14 @@ def chain_truth(model: pdp.MarkovChain, scale: float) -> float:
     for path in np.ndindex(cells.shape):
         steps = (model.transition[a, b] for a, b in itertools.pairwise(path))
         cells[path] = start[path[0]] * math.prod(steps)
-    return brute_force(cells, [model.states] * model.length, scale)
+    return cells
 
 
 def group_truth(model: pdp.BinaryGroup | pdp.CategoryGroup, scale: float) -> float:
+    return brute_force(cells_of_group(model), model.domains, scale)
+
+
+def cells_of_group(model: pdp.BinaryGroup | pdp.CategoryGroup) -> FloatArray:
     """All orders of the same counts are alike."""
     members, values = len(model.names), model.domains[0]
     cells = np.zeros((len(values),) * members)
@@ -68,7 +76,7 @@ def group_truth(model: pdp.BinaryGroup | pdp.CategoryGroup, scale: float) -> flo
     for counts, alike in orders.items():
         for cell in alike:
             cells[cell] = count_probability(model, counts) / len(alike)
-    return brute_force(cells, model.domains, scale)
+    return cells
 
 
 def count_probability(model: pdp.BinaryGroup | pdp.CategoryGroup, counts: tuple[int, ...]) -> float:
@@ -93,9 +101,14 @@ def draw_network(rng: np.random.Generator) -> pdp.Network:
 
 
 def network_truth(model: pdp.Network, scale: float) -> float:
+    return brute_force(cells_of_network(model), model.domains, scale)
+
+
+def cells_of_network(model: pdp.Network) -> FloatArray:
+    """The product of all factors."""
     factors = list(zip(model.scopes, model.factors, strict=True))
     cells = joint_law([len(domain) for domain in model.domains], factors)
-    return brute_force(cells / cells.sum(), model.domains, scale)
+    return np.asarray(cells / cells.sum())
 
 
 def conditional_ball_truth(model: pdp.ConditionalBall, scale: float) -> float:

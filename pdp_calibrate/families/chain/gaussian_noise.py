@@ -32,8 +32,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import one_number, output_side
 from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS, TOGETHER_LAWS
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.search import all_left_parts, fits_a_table, separates

@@ -30,9 +30,9 @@ from pdp_calibrate.core.problem import (
     Limits,
     Problem,
     Releases,
-    WrittenOut,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
     TABLED_LAWS,

@@ -28,8 +28,9 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number, output_side
 from pdp_calibrate.core.finite_noise import FiniteSearch, VectorBound
 from pdp_calibrate.core.model import ANY_TABLE
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.laws import (
     BinaryLaws,

@@ -6,7 +6,8 @@ import functools
 
 from pdp_calibrate.core.laplace_mixtures import LaplaceSearch
 from pdp_calibrate.core.model import ANY_TABLE
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.exchangeable.laws import (
     BinaryLaws,

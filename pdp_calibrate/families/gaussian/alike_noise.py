@@ -235,6 +235,7 @@ class _GroupSearch:
             witness=None,
             target=target,
             unknown=tuple(sorted(unknown)),
+            everywhere=upper,
         )
         return found, share
 
@@ -314,7 +315,10 @@ class _SeriesSearch:
                 lower, share, target = float(lowers[a, b]), float(shares[a, b]), attacked
                 first, last = target - a + 1 if a else 0, target + b - 1 if b else size - 1
                 unknown = tuple(p for p in range(first, last + 1) if p != target)
-        found = Bracket(upper=upper, lower=lower, witness=None, target=target, unknown=unknown)
+        found = Bracket(
+            upper=upper, lower=lower, witness=None, target=target, unknown=unknown,
+            everywhere=upper,
+        )  # fmt: skip
         return found, share
 
     def _windows(self, target: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:

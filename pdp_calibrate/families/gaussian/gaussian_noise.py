@@ -146,6 +146,7 @@ class GaussianNoiseEngine(Engine):
             unknown=tuple(
                 k for k in range(problem.knowledge.total) if k != place and k not in inside
             ),
+            everywhere=upper,
         )
 
 
@@ -266,7 +267,7 @@ class Shifts:
         if len(found) > 1:
             upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
         lower = max(one.lower for one in found) if attained else 0.0
-        bracket = dataclasses.replace(worst, upper=upper, lower=lower)
+        bracket = dataclasses.replace(worst, upper=upper, everywhere=upper, lower=lower)
         for engines in self._strongest:
             ends = [engine.bracket(scale, deadline=deadline) for engine in engines]
             together = math.hypot(*(one.lower for one in ends)) * (1 - 4 * UNIT_ROUNDOFF)

@@ -24,9 +24,9 @@ from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.finite_noise import VectorBound
 from pdp_calibrate.core.model import SHORT_TABLE
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import rounded_up
-from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.table import JointTable, WrittenOut
 from pdp_calibrate.core.tuning import FEW_UNKNOWN, MEMBER_TUPLES
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.spreading import random_move

@@ -24,8 +24,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.network.elimination import Elimination

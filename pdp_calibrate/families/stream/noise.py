@@ -51,7 +51,7 @@ class StreamNoiseEngine(Engine):
         if self.problem.contributions.every_step:
             told = self.memory.for_ever(told)
         upper = self._width * math.sqrt(told) * ROUND_UP
-        found = dataclasses.replace(self.problem.nobody(), upper=upper)
+        found = dataclasses.replace(self.problem.nobody(), upper=upper, everywhere=upper)
         if self.problem.contributions.rounding or not is_attained(self.problem):
             return found
         return dataclasses.replace(

@@ -124,8 +124,9 @@ class TableMixtures(TableLaws):
             secrets = outcome.attack.secrets
             witness = prepared.problem.witness(target, outcome.attack.known, secrets, math.inf)
         return Bracket(
-            upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=()
-        )
+            upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=(),
+            everywhere=outcome.upper,
+        )  # fmt: skip
 
     @functools.cached_property
     def _has_few_events(self) -> bool:

@@ -664,7 +664,7 @@ def no_secrets(problem: Problem) -> Bracket:
     """Return leakage 0: no target has two possible values."""
     target = problem.knowledge.targets[0]
     unknown = next(iter(problem.knowledge.unknown_sets(target)))
-    return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    return dataclasses.replace(problem.nobody(), target=target, unknown=unknown)
 
 
 def _sizes(problem: Problem) -> tuple[int, ...]:
@@ -788,9 +788,8 @@ class Group:
                 output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
                 model=self.whole.model,
             )
-        return Bracket(
-            upper=found.upper + self.error,
-            lower=max(0.0, found.lower - self.error),
+        return dataclasses.replace(
+            found.widened(self.error),
             witness=witness,
             target=self.positions[found.target],
             unknown=tuple(self.positions[place] for place in found.unknown),

@@ -1,0 +1,60 @@
+"""What is said of Gaussian noise at every δ, where the question was about one, against oracles.
+
+    python -m tests.benchmarks.every_delta [models]
+
+writes `results/every_delta.txt`. Each model stands alone, as one of two independent blocks, or in
+one table or covariance with tuples independent of it. The μ of leakages, calibrations and entries
+of a ledger is tested at ten other δ: at the ε that it gives there, no adversary may exceed that δ.
+Every μ is also compared with W∞ of a question about every δ, asked of the same engine.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, defaultdict
+
+import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading, keep
+from tests.support import every_delta as cases
+
+_MODELS = 2_000
+
+
+def main() -> None:
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else _MODELS
+    started = time.process_time()
+    models: Counter[tuple[str, str]] = Counter()
+    claimed: Counter[str] = Counter()
+    above: Counter[str] = Counter()
+    largest: defaultdict[tuple[str, str], float] = defaultdict(float)
+    below = furthest = 0.0
+    for place in range(number):
+        name, arrangement, model, query, truths, rng = cases.random_case(place)
+        deltas = cases.other_deltas(rng)
+        models[name, arrangement] += 1
+        for claim in cases.claims(model, query, rng, ledger=place % 8 == 0):
+            excess = cases.excess(claim, truths, deltas)
+            claimed[claim.said_by] += 1
+            above[claim.said_by] += excess > 1
+            largest[name, arrangement] = max(largest[name, arrangement], excess)
+            if claim.said_by == "leakage":
+                asked = pdp.leakage(model, query, scale=claim.scale, noise="gaussian").value
+                below = max(below, 1 - claim.mu / asked if asked else 0.0)
+                furthest = max(furthest, claim.mu / asked - 1 if asked else 0.0)
+    lines = heading("every_delta", "pdp-calibrate", "numpy")
+    lines += ["", f"{number:,} models, {time.process_time() - started:.0f} s of CPU time", ""]
+    lines += ["claims about every delta, each tested at ten delta from 1e-11 to 0.3"]
+    lines += [f"  {said:32}{claimed[said]:7,}   above: {above[said]}" for said in claimed]
+    lines += ["", "mu at one delta against the question about every delta, relatively:"]
+    lines += [f"  below by at most {below:.1e}, above by at most {furthest:.1e}"]
+    lines += ["", "largest delta attained, in units of the one claimed (1: the claim is attained)"]
+    lines += [f"  {'':18}" + "".join(f"{one:>16}" for one in cases.ARRANGEMENTS)]
+    for name in (*cases.DISCRETE, *cases.GAUSSIAN):
+        row = [f"{largest[name, one]:16.6f}" for one in cases.ARRANGEMENTS]
+        lines += [f"  {name:18}" + "".join(row)]
+    keep("every_delta", lines)
+
+
+if __name__ == "__main__":
+    main()
