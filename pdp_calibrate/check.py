@@ -205,7 +205,7 @@ def spread(values: Sequence[Vector], meter: Meter, *, square: bool = False) -> F
     if len(values[0]) == 1:
         apart = max(values)[0] - min(values)[0]
         return apart**2 if square else apart
-    meter.work(len(values) * (20 + len(values[0])))
+    meter.work(len(values) * (200 + 2 * len(values[0])))
     power = 2 if square else 1
     found = {tuple((k, x) for k, x in enumerate(own) if x) for own in values}
     sizes = {own: power * sum((abs(x) ** power for _, x in own), ZERO) for own in found}
@@ -214,7 +214,7 @@ def spread(values: Sequence[Vector], meter: Meter, *, square: bool = False) -> F
         for other in order[:place]:  # no two are farther apart than both from 0, together
             if sizes[one] + sizes[other] <= most:
                 break
-            meter.work(20 * (len(one) + len(other) + 2))
+            meter.work(50 * (len(one) + len(other) + 1))
             apart = dict(one)
             for k, x in other:
                 apart[k] = apart.get(k, ZERO) - x
@@ -617,7 +617,7 @@ class Finite(Part):
         while waiting:
             here, left, known = waiting.pop()
             cells = len(here[0]) * len(here[0][0])
-            self.claim.work(100 + cells * (10 + 4 * len(here[0])) * len(here))
+            self.claim.work(40 + cells * (2 + len(here[0])) * len(here))
             admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
             if not admitted or is_below(limit, *here):
                 continue
@@ -698,7 +698,7 @@ class Finite(Part):
             left, told = [dict(row) for row in near], list(budgets)
             for j in self.order(target, nearest[:0:-1]):  # those whom nothing couples tell nothing
                 row, left[j] = left[j], {}
-                self.claim.work(20 + 20 * len(row) + 20 * len(row) ** 2)
+                self.claim.work(10 + 10 * len(row) + 5 * len(row) ** 2)
                 for k, own in row.items():
                     del left[k][j]
                     told[k] *= passed_on(own, told[j])
@@ -766,7 +766,7 @@ def on_lattice(part: Part) -> tuple[list[list[int]], Fraction]:
     alike = {id(own): [x for (x,) in own] for own in part.added}
     below = 1
     for x in chain(*alike.values()):
-        part.claim.work(20 + below.bit_length() // 8)
+        part.claim.work(40 + below.bit_length() // 8)
         below = math.lcm(below, x.denominator)
         need(below.bit_length() < 10_000, "what the tuples add has no common unit.")
     part.claim.work(100 * sum(map(len, alike.values())))

@@ -748,7 +748,8 @@ def test_members_with_ranges_of_their_own_are_not_alike(kind):
     model |= {"bounds": [[0, 2], [0, 1]], "correlation": 0.5, "variance": 1.0}
     described = asked_about(GAUSS, weighted([1, 2]), 0, None) | {"model": model, "scale": 3.0}
     assert check(described)[0] == BROKEN
-    same = model | {"type": "Gaussian", "covariance": [[1, 0.5], [0.5, 1]]}
+    same = {key: model[key] for key in ("schema", "names", "provenance", "bounds")}
+    same |= {"type": "Gaussian", "covariance": [[1, 0.5], [0.5, 1]]}
     assert check(described | {"model": same})[0] == BROKEN
     assert check(described | {"scale": 4.1})[0] == PROVED
 
@@ -920,7 +921,10 @@ def ledger_of(folder, model, queries, *, charge=0.0, **options):
 
 def budgeted(described, epsilon):
     """Return a ledger with another budget, which states that nothing was spent so far."""
-    entries = [entry | {"spent": 0.0, "epsilon": 0.0} for entry in described["entries"]]
+    entries = [
+        {k: 0.0 if k in ("spent", "epsilon") else v for k, v in entry.items()}
+        for entry in described["entries"]
+    ]
     entries[-1]["spent"] = epsilon
     return described | {"epsilon": epsilon, "entries": entries}
 
