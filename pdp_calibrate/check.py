@@ -142,8 +142,9 @@ def at_most(value: Any) -> int:
 
 
 def shown(value: Any) -> str:
-    """Return a number of the file in six digits, rounded up."""
-    near = Context(prec=6, rounding=ROUND_CEILING).create_decimal(str(float(value)))
+    """Return a number of the file in six digits, rounded up, but for the last bits of a float."""
+    least = Decimal(str(float(value))) * (1 - Decimal("1e-15"))
+    near = Context(prec=6, rounding=ROUND_CEILING).create_decimal(least)
     return f"{float(near):g}"
 
 

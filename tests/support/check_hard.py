@@ -111,7 +111,14 @@ def ledger(releases: int) -> Stored:
     """Return a ledger of many different questions about one chain."""
     steps = [[0.7, 0.3], [0.3, 0.7]]
     about = {"states": [0, 1], "length": 30, "transition": steps, "initial": None}
-    entry = {"draw": "first", "kind": "release", "note": "", "at": "", "spent": 0.5, "method": "exact"}
+    entry = {
+        "draw": "first",
+        "kind": "release",
+        "note": "",
+        "at": "",
+        "spent": 0.5,
+        "method": "exact",
+    }
     asked_for = [{"queries": [linear([float(k % (2 + n % 7)) for k in range(30)])], "scales": [1e6], "rows": 1,
                   "epsilon": 1e-3} for n in range(releases)]  # fmt: skip
     who = {"at_least": 0, "at_most": None}
