@@ -119,8 +119,9 @@ def ledger(releases: int) -> Stored:
         "spent": 0.5,
         "method": "exact",
     }
-    asked_for = [{"queries": [linear([float(k % (2 + n % 7)) for k in range(30)])], "scales": [1e6], "rows": 1,
-                  "epsilon": 1e-3} for n in range(releases)]  # fmt: skip
+    about_all = {"scales": [1e6], "rows": 1, "epsilon": 1e-3}
+    weights = ([float(k % (2 + n % 7)) for k in range(30)] for n in range(releases))
+    asked_for = [about_all | {"queries": [linear(own)]} for own in weights]
     who = {"at_least": 0, "at_most": None}
     held = {"type": "Ledger", "epsilon": 1.0, "adversaries": who, "draws": ["first"]}
     entries = [entry | one for one in asked_for]
@@ -179,7 +180,8 @@ HARD: dict[str, Callable[[], Stored]] = {
         400, 1e-100, certificate={"branches": {"0": 0}}),
     "table of 2^13": lambda: table(13, 2),
     "table of 2^14": lambda: table(14, 2),
-    "table of 2^12, two sums": lambda: table(12, 2, [SUM, linear(range(12))]) | {"scale": [40.0, 300.0]},
+    "table of 2^12, two sums": lambda: table(12, 2, [SUM, linear(range(12))])
+        | {"scale": [40.0, 300.0]},
     "table of 4^6, a histogram": lambda: table(6, 4, COUNTS),
     "table of 2^12, plans": lambda: table(12, 2, COUNTS) | {"certificate": {"plans": []}},
     "table of 128^2": lambda: table(2, 128),
