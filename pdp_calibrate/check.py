@@ -536,6 +536,8 @@ class Finite(Part):
             for target, name in enumerate(self.names):
                 for line in zip(*self.rows(target, answers, self.order(target)), strict=True):
                     claim.judge_moves([spread(line, claim.meter) + claim.charged], name)
+        if self.fewest == self.size - 1:
+            return
         ways = self.ways if self.added else ("check_table",)
         for way in ("check_couplings",) if claim.charged else ways:
             meter, most = claim.meter, claim.meter.most
@@ -985,7 +987,7 @@ class Real(Part):
         need(
             clamps in ({True}, {False}), "not covered: clamping in some answers and not in others."
         )
-        self.clamped = clamps == {True}
+        self.clamped, self.still = clamps == {True}, False
         if model["type"] == "Gaussian":
             self.check_covariance([numbers(row, size) for row in model["covariance"]])
             return
@@ -1002,18 +1004,17 @@ class Real(Part):
             reached = free or not (self.clamped or claim.gaussian)
             self.check_alike(low, high, series=series, reached=reached)
             return
-        ups = {b >= a for own in self.added for a, b in zip(*own, strict=True) if a != b}
-        rising = low >= 0 and len(ups) < 2 and not claim.gaussian  # then a larger one is worse
-        known = low == high or rising
-        need(
-            known and not (free and (claim.gaussian or self.clamped)),
-            "not covered: unequal members.",
-        )
+        # Where values are clamped, or the variance is free or uncertain, no entry counts as noise.
+        self.still = claim.gaussian and (free or low < high)
+        ups = {b > a for own in self.added for a, b in zip(*own, strict=True) if a != b}
+        rising = low >= 0 and len(ups) < 2 and (self.still or not claim.gaussian)
+        need(low == high or rising or self.clamped, "not covered: such weights, and a range.")
         many = size + len(self.added[0][0])
         claim.work(50 * many**3, many**2)
         apart = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
-        powers = [variance * high**step for step in range(max(map(max, apart)) + 1)]
-        self.check_covariance([[powers[step] for step in row] for row in apart])
+        for end in {max(high, ZERO), min(low, ZERO)} if self.clamped and low < high else {high}:
+            powers = [variance * end**step for step in range(max(map(max, apart)) + 1)]
+            self.check_covariance([[powers[step] for step in row] for row in apart])
 
     def check_alike(self, low: Fraction, high: Fraction, *, series: bool, reached: bool) -> None:
         """Check members, or steps, who add alike, at both ends of their correlation (D)."""
@@ -1116,19 +1117,39 @@ class Real(Part):
         row = rows[target]
         widths = [high - low for low, high in self.domains]
         intact(row[target] > 0, "the covariance must be positive definite.")
+        claim.work(60 * len(row) * len(self.added[0][0]))
         if self.clamped:
-            own = widths[target] / row[target]
-            shares = [min(1, abs(x) * own / width) for x, width in zip(row, widths, strict=False)]
-            reach = [[abs(b - a) for a, b in zip(*ends, strict=True)] for ends in self.added]
-            bounds = [sum(map(mul, shares, answer)) for answer in zip(*reach, strict=True)]
+            ends = zip(*(zip(*own, strict=True) for own in self.added), strict=True)
+            slopes = [Fraction(x, row[target]) for x in row[: self.size]]
+            bounds = [shift(slopes, widths, [b - a for a, b in own], target) for own in ends]
             claim.judge_moves(bounds, name, reached=False)
-        elif not claim.gaussian:
+        elif self.still or not claim.gaussian:
             moves = [Fraction(value, row[target]) * widths[target] for value in row[self.size :]]
             claim.judge_moves(moves, name)
         else:
             released, above = reduce(self.given, range(self.size, len(row)), state)
             gain = Fraction(above, released[target][target]) - Fraction(det, row[target])
             claim.judge_mu(gain * self.unit * widths[target] ** 2, name)
+
+
+def shift(slopes: Any, widths: Any, added: Any, target: int) -> Fraction:
+    """Return how far an answer of clamped values moves at most with the target's (C)."""
+    sign, both = (-1 if added[target] < 0 else 1), zip(slopes, widths, added, strict=True)
+    terms = [
+        (sign * whole if slope > 0 else -sign * whole, abs(slope) / width)
+        for k, (slope, width, whole) in enumerate(both)
+        if k != target and slope
+    ]  # how far each can move the answer, and by which part of that per unit of the target
+
+    def moved(direction: int, by: Fraction) -> Fraction:
+        return sum((abs(x) * min(1, part * by) for x, part in terms if x * direction > 0), ZERO)
+
+    own, width = abs(added[target]), widths[target]
+    along, against = own + moved(1, width), moved(-1, width)
+    if against > along:  # concave in the target's move: largest where a term ends to grow
+        turns = {width, *(1 / part for x, part in terms if x < 0 and 1 / part < width)}
+        along = max(along, *(moved(-1, by) - own / width * by for by in turns))
+    return along
 
 
 FAMILIES: dict[str, type[Part]] = dict.fromkeys(("JointTable", "MarkovTree", "Network"), Finite)
@@ -1164,24 +1185,39 @@ def check_words(stored: Stored, part: Part) -> None:
     spent, said = learned(stored["model"]), stored.get("estimation_epsilon")
     agrees = said is None or abs(number(said) - spent) <= spent * near
     follows(agrees, "the model was learned with another budget than is stated.")
-    total = number(stored.get("total_epsilon") or 10**9)
-    follows(total >= number(stored["epsilon"]) + spent, "the total is less than its parts.")
-    value, lower = (number(leakage.get(end, 0)) for end in ("value", "lower"))
+
+    def given(where: Stored, key: str, otherwise: int) -> Fraction:
+        return number(otherwise if where.get(key) is None else where[key])
+
+    promised = number(stored["epsilon"])
+    total = given(stored, "total_epsilon", 10**9)
+    follows(total >= promised + spent, "the total is less than its parts.")
+    value, lower = given(leakage, "value", 0), given(leakage, "lower", 0)
     follows(lower <= value * (1 + near), "more is reached than is stated as the most.")
+    follows(value <= promised or leakage.get("unit") in ("mu", "rho"), "it states more than ε.")
     if claim.gaussian:
         delta = min(claim.delta * Fraction(kernel(-spent)), Fraction(1)) * (1 - near)
-        follows(number(stored.get("total_delta") or 1) >= delta, "δ of the total is too small.")
-        rho, mu = number(stored.get("rho") or 10**9), number(leakage.get("mu") or 0)
+        follows(given(stored, "total_delta", 1) >= delta, "δ of the total is too small.")
+        rho = given(stored, "rho", 10**9)
         follows(rho >= claim.mu**2 / 2 * (1 - near), "ρ is less than μ²/2.")
-        follows(mu <= claim.mu, "more is measured than μ.")
+        follows(given(leakage, "mu", 0) <= claim.mu, "more is measured than μ.")
     witness = leakage.get("witness")
     if witness:
-        known, secrets = listed([name for name, _ in witness["known"]]), listed(witness["secrets"])
         position = {name: place for place, name in enumerate(part.names)}
-        (target,) = listed([witness["target"]])
-        there = position.keys() - {target} >= set(known) and len(set(known)) == len(known)
-        follows(target in position and there, "a witness attacks, or knows, who is not there.")
+
+        def named(name: Any) -> Any:  # a copy of a block has the name and its number
+            (found,) = listed([name])
+            if isinstance(name, list) and len(name) == 2 and isinstance(name[0], list):
+                found = (tuple(name[0]), name[1])
+            there = found in position or (isinstance(found, tuple) and found[0] in position)
+            follows(there, "a witness attacks, or knows, who is not there.")
+            return found
+
+        who, known = named(witness["target"]), [named(name) for name, _ in witness["known"]]
+        target = who if who in position else who[0]
+        follows(len({who, *known}) == len(known) + 1, "a witness knows somebody twice.")
         follows(len(known) <= part.most, "a witness knows more than is allowed.")
+        secrets = listed(witness["secrets"])
         domain = part.domains[position[target]]
         interval = isinstance(domain, tuple)
         fits = [domain[0] <= number(x) <= domain[1] if interval else x in domain for x in secrets]

@@ -1090,7 +1090,9 @@ WHO = {
     "all": (pdp.Adversaries.all(), "", ", whichever other entries they know exactly"),
     "weakest": (pdp.Adversaries.weakest(), " who knows no other entries at all", ""),
     "strongest": (pdp.Adversaries.strongest(), " who knows all other entries exactly", ""),
-    "least": (pdp.Adversaries.knowing(at_least=1), " who knows at least 1 other entries exactly", ""),
+    "least": (
+        pdp.Adversaries.knowing(at_least=1), " who knows at least 1 other entries exactly", ""
+    ),
     "most": (pdp.Adversaries.knowing(at_most=1), " who knows at most 1 other entries exactly", ""),
     "exactly": (
         pdp.Adversaries.knowing(at_least=1, at_most=1), " who knows 1 other entries exactly", ""
@@ -1145,6 +1147,7 @@ def test_numbers_in_the_sentence_are_rounded_up():
 
 CONTRADICTIONS = {
     "a total below its parts": lambda d: d.update(total_epsilon=0.01),
+    "no total at all": lambda d: d.update(total_epsilon=0),
     "more reached than stated": lambda d: d["leakage"].update(lower=99),
     "equal secrets": lambda d: d["leakage"]["witness"].update(secrets=[1, 1]),
     "no such secrets": lambda d: d["leakage"]["witness"].update(secrets=[0, 7]),
