@@ -23,6 +23,8 @@ For several answers about a finite model, whose grid of outputs is too large for
 order in which the checker asks: rows of ``[from, to, mass]``, or ``null`` where moving every answer
 to the nearest one suffices. Any plan is a proof (Theorem 13).
 
+Of `Blocks` and of a `ModelSet`, `models` holds a certificate for each block or member.
+
 The bound of a tree is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known
 in addition to K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 """
@@ -31,11 +33,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.model import STORED_CELLS
 from pdp_calibrate.core.table import JointTable
@@ -79,7 +83,7 @@ def certified(calibration: Calibration[Any, Any]) -> Calibration[Any, Any]:
 
 
 def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
-    model, queries = calibration.model, calibration.queries
+    model = calibration.model
     coordinates = sum(part.coordinates for part in calibration.contributions)
     if isinstance(model, _WRITTEN_OUT) and calibration.noise == "laplace" and coordinates > 1:
         from pdp_calibrate.calibration.transport_plans import plans_for  # loads scipy
@@ -87,17 +91,34 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         plans = plans_for(calibration)
         if plans:
             return {"plans": plans}
-    if type(model) in (JointTable, Network) and calibration.noise == "laplace":
-        ranges = [part.tuple_ranges() / scale for part, scale in _parts(calibration)]
+    return _certificate_of(model, calibration.contributions, calibration)
+
+
+def _certificate_of(
+    model: Model, parts: Sequence[Contributions], calibration: Calibration[Any, Any]
+) -> dict[str, Any]:
+    """Return what the checker needs for a model, or for one block or member of it."""
+    scales, laplace = calibration.scales, calibration.noise == "laplace"
+    if isinstance(model, Blocks | ModelSet):
+        inner, start = [], 0
+        for one in model.models:
+            positions = range(start, start + len(one.names))
+            start = positions.stop if isinstance(model, Blocks) else 0
+            selected = [part.select(positions) for part in parts if part.table is None]
+            inner.append(_certificate_of(one, selected, calibration) if selected else {})
+        return {"models": inner} if any(inner) else {}
+    if type(model) in (JointTable, Network) and laplace:
+        both = zip(parts, scales, strict=True)
+        ranges = [part.tuple_ranges() / scale for part, scale in both]
         return orders_for(model, np.sum(ranges, axis=0), calibration.epsilon)
-    if type(model) is MarkovChain and calibration.noise == "laplace" and len(queries) == 1:
-        return _radius(model, calibration)
-    weights = calibration.contributions[0].weights
-    one = calibration.noise == "laplace" and len(queries) == 1 and weights is not None
-    clamped = getattr(queries[0], "clamp", True)
-    if not isinstance(model, Gaussian) or not one or clamped or len(model.names) <= TRIED:
+    if type(model) is MarkovChain and laplace and len(parts) == 1:
+        return _radius(model, parts[0], scales[0])
+    weights = parts[0].weights
+    one_answer = laplace and len(parts) == 1 and weights is not None
+    clamped = getattr(calibration.queries[0], "clamp", True)
+    if not isinstance(model, Gaussian) or not one_answer or clamped or len(model.names) <= TRIED:
         return {}
-    slopes = np.concatenate(weights or ()) / calibration.scales[0]
+    slopes = np.concatenate(weights or ()) / scales[0]
     return {"branches": _branches(model, slopes, calibration.epsilon)}
 
 
@@ -130,18 +151,12 @@ def _most_telling_first(cells: FloatArray) -> dict[str, list[int]]:
     return orders
 
 
-def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:
+def _radius(model: MarkovChain, asked: Contributions, scale: float) -> dict[str, Any]:
     """Return how far windows reach, for a chain too long for whole windows."""
-    (asked,), (scale,) = calibration.contributions, calibration.scales
     if asked.table is not None or asked.coordinates > 1:
         return {}
     reach = Setup(model, asked).reach(scale)
     return {"radius": reach} if 0 < reach < model.length - 1 else {}
-
-
-def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float]]:
-    """Return the contributions of each query, and the scale of its noise."""
-    return zip(calibration.contributions, calibration.scales, strict=True)
 
 
 def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[str, list[int]]:

@@ -48,7 +48,7 @@ def _is_checked_without(part: check.Finite) -> bool:
     answers = set(part.answers())
     outputs = math.prod(len(set(column)) for column in zip(*answers, strict=True))
     known = part.size * math.prod(size + 1 for size in part.sizes)
-    if 10 * outputs * (100 * len(answers) + 4 * known) <= check.MOST_STEPS:
+    if 2 * outputs * (300 * len(answers) + 60 * known) <= check.MOST_STEPS:
         return True
     for way in part.ways[2:]:
         try:

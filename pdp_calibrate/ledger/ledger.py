@@ -409,8 +409,8 @@ class Ledger(Budget):
         >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
         >>> ledger = pdp.Ledger(pair, epsilon=1.0)
         >>> release = ledger.release(pdp.Sum(), {"x1": 1, "x2": 0}, epsilon=0.5)
-        >>> check(ledger.certified())
-        (0, 'Proved: nobody learns more than ε = 1.')
+        >>> check(ledger.certified())[0]
+        0
         """
         from pdp_calibrate.calibration.certificate import orders_for
 

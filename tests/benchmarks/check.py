@@ -1,14 +1,18 @@
 """The stand-alone checker beside the engines.
 
-    python -m tests.benchmarks.check random 2000
+    python -m tests.benchmarks.check random 3000
+    python -m tests.benchmarks.check truth 3000
+    python -m tests.benchmarks.check ledgers 100
     python -m tests.benchmarks.check cases
     python -m tests.benchmarks.check changed 1000
     python -m tests.benchmarks.check tables
 
 The first calibrates that many random models, asks the checker about each file and about the same
-file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
-third changes that many files and that many certificates at random places; the fourth times tables
-of more than 4,096 cells, with their certificates. They write `results/check.txt`,
+file with 1e-5 less noise; `truth` compares it with brute force, with noise about where a promise
+begins to hold; `ledgers` asks about random ledgers, of one model and of people; `cases` does so
+with those of the head-to-head (`cases.py`); `changed` changes that many files and that many
+certificates at random places; `tables` times tables of more than 4,096 cells, with their
+certificates. They write `results/check.txt`, `check_truth.txt`, `check_ledgers.txt`,
 `check_cases.txt`, `check_changed.txt` and `check_tables.txt`. A file that was calibrated must never
 be called broken; one with less noise must never be proved where the engine is exact and reaches ε;
 a changed one only if brute force says that it is sound.
@@ -18,9 +22,11 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,13 +37,14 @@ from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from tests.benchmarks.cases import cases
 from tests.benchmarks.heading import heading, keep
-from tests.support.check_cases import calibration, latent_table, shrunk
+from tests.support.check_cases import calibration, latent_table, random_ledger, shrunk
 from tests.support.check_mutants import (
     changed_files,
     changed_orders,
     changed_radii,
     changed_trees,
     confirmed,
+    truly_sound,
 )
 
 WORDS = ("proved", "broken", "undecided")
@@ -94,6 +101,38 @@ def compared(found_ones: Iterator[tuple[str, Any]]) -> list[str]:
     ]
 
 
+def beside_truth(wanted: int) -> list[str]:
+    """Ask about tables and covariances with noise of any scale, and compare with brute force."""
+    rng, begun, tally = np.random.default_rng(6), time.process_time(), Counter[str]()
+    for _ in range(wanted):
+        described = json.loads(calibration(rng, simple=True).to_json())
+        described = shrunk(described, float(rng.choice([rng.uniform(0.6, 1.2), 1 - 1e-6, 1])))
+        described["leakage"] = None
+        code, _ = check(described)
+        sound, truth = truly_sound(described), truly_sound(described, 1e-9)
+        tally[f"{described['model']['type']}, {WORDS[code]}, {'sound' if sound else 'broken'}"] += 1
+        if (code == PROVED and not sound) or (code == BROKEN and truth):
+            raise SystemExit(json.dumps(described))
+    lines = [f"{number:5} {line}" for line, number in sorted(tally.items())]
+    return [f"{wanted} files, {time.process_time() - begun:.0f} CPU s, no contradictions", *lines]
+
+
+def ledgers(wanted: int) -> list[str]:
+    """Ask about random ledgers, and about the same with less noise in every release."""
+    rng, tally = np.random.default_rng(8), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(wanted):
+            kind, described = random_ledger(rng, Path(folder) / f"{number}.json")
+            code, text = check(described)
+            less = json.loads(json.dumps(described))
+            for entry in less["entries"]:
+                entry["scales"] = [scale * (1 - 1e-5) for scale in entry.get("scales", [])]
+            tally[f"{kind:24} {WORDS[code]:10} with less noise {WORDS[check(less)[0]]}"] += 1
+            if code == BROKEN:
+                raise SystemExit(text + json.dumps(described))
+    return [f"{number:5} {line}" for line, number in sorted(tally.items())]
+
+
 def changed(wanted: int) -> list[str]:
     """Change files and certificates; what is proved and unsound raises."""
     files = confirmed(changed_files(1, wanted))
@@ -146,6 +185,8 @@ def main() -> None:
         "cases": ("check_cases", lambda: compared(known_ones())),
         "changed": ("check_changed", lambda: changed(wanted)),
         "tables": ("check_tables", larger_tables),
+        "truth": ("check_truth", lambda: beside_truth(wanted)),
+        "ledgers": ("check_ledgers", lambda: ledgers(wanted)),
     }
     name, work = parts[part]
     keep(name, [*heading("check", "numpy"), *work()])

@@ -1,6 +1,7 @@
 """Random calibrations of the families that the stand-alone checker covers."""
 
 import copy
+import json
 import math
 import warnings
 from typing import Any
@@ -227,3 +228,49 @@ def shrunk(described: dict[str, Any], factor: float = 1 - 1e-5) -> dict[str, Any
     scale = twin["scale"]
     twin["scale"] = [one * factor for one in scale] if isinstance(scale, list) else scale * factor
     return twin
+
+
+def random_ledger(rng: Rng, path: Any) -> tuple[str, dict[str, Any]]:
+    """Release a few answers about one model, or about people, and return the ledger's file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if rng.random() < 0.5:
+            released_about_people(rng, path)
+            return "people", json.loads(path.read_text())
+        family = (table, chain, tree, network, group, unknown, gaussian)[rng.integers(7)]
+        model = family(rng)
+        learned = rng.random() < 0.3
+        model = model.learned_with(0.5) if learned else model
+        budget = pdp.Ledger(model, epsilon=3.0, path=path)
+        row = {name: domain[0] for name, domain in zip(model.names, model.domains, strict=True)}
+        queries: list[Any] = [pdp.Sum(), pdp.Mean(), pdp.Linear(weights=rng.normal(size=len(row)))]
+        for _ in range(int(rng.integers(1, 4))):
+            budget.release(queries[rng.integers(3)], row, epsilon=float(rng.choice([0.1, 0.3])))
+        if family is not gaussian and rng.random() < 0.3:
+            budget.charge(0.1)
+    name = f"{type(model).__name__}{', learned' if learned else ''}"
+    return name, json.loads(path.read_text())
+
+
+def released_about_people(rng: Rng, path: Any) -> None:
+    """Release a few answers about random people into a ledger."""
+    size = int(rng.integers(1, 5))
+    people = pd.DataFrame({"home": np.arange(12 * size) // size})
+    people = people.assign(load=1.0, rent=2.0, sick=True, city="a")
+    survey = pdp.People(
+        people, groups="home", bounds={"load": (-3, 7), "rent": (1, 9)},
+        domains={"city": ["a", "b", "c"]}, epsilon=9.0, ledger=path,
+        public=["city"] if rng.random() < 0.3 else [],
+    )  # fmt: skip
+    stated: dict[str, Any] = {"correlation": (0, 0.4)} if rng.random() < 0.7 else {}
+    ways = [
+        lambda e: survey.sum("load", epsilon=e, **stated),
+        lambda e: survey.mean("rent", epsilon=e),
+        lambda e: survey.mean("load", by="city", epsilon=e),
+        lambda e: survey.count({"sick": True}, epsilon=e),
+        lambda e: survey.count({"sick": True}, by="city", epsilon=e),
+        lambda e: survey.sum("rent", where={"sick": True}, by="city", epsilon=e),
+        lambda e: survey.mean("rent", where={"sick": True}, epsilon=e),
+    ]
+    for _ in range(int(rng.integers(1, 5))):
+        ways[rng.integers(len(ways))](float(rng.choice([0.1, 0.5])))

@@ -50,8 +50,11 @@ def mutated(described, chance: random.Random):
     return twin
 
 
-def truly_sound(d) -> bool:
-    """Decide by brute force about a stored calibration of a table or a Gaussian."""
+def truly_sound(d, margin: float = -1e-9) -> bool:
+    """Decide by brute force about a stored calibration of a table or a Gaussian.
+
+    With a margin, whether the promise holds with that much to spare, relatively.
+    """
     model, query = d["model"], d["query"]
     names, size = [*map(str, model["names"])], len(model["names"])
     fewest = size - 1 if d["adversaries"]["at_least"] is None else d["adversaries"]["at_least"]
@@ -75,7 +78,7 @@ def truly_sound(d) -> bool:
             joint = sorted({*known, target})
             slopes = np.linalg.solve(covariance[np.ix_(joint, joint)], covariance[joint] @ weights)
             worst = max(worst, abs(slopes[joint.index(target)]) * widths[target] / d["scale"])
-        return worst <= d["epsilon"] * (1 + 1e-9)
+        return worst <= d["epsilon"] * (1 - margin)
     counted = query.get("values")
     domains = [
         [str(v) if isinstance(v, list) else v for v in values] for values in model["domains"]
@@ -90,7 +93,12 @@ def truly_sound(d) -> bool:
         np.array(model["probabilities"], dtype=float), domains, answer, d["scale"],
         lambda _, k: fewest <= len(k) <= most,
     )  # fmt: skip
-    return bool(worst <= d["epsilon"] * (1 + 1e-9))
+    return bool(worst <= d["epsilon"] * (1 - margin))
+
+
+def learned_in(model) -> float:
+    """Return what learning a stored model of one part cost."""
+    return model.get("estimation_epsilon") or 0.0
 
 
 def confirmed(twins) -> int:
@@ -100,6 +108,8 @@ def confirmed(twins) -> int:
         if check(twin)[0] == PROVED:
             model = twin["model"]["type"]
             assert truly_sound(_as_table(twin) if model == "MarkovChain" else twin), twin
+            total = twin.get("total_epsilon")
+            assert total is None or total >= twin["epsilon"] + learned_in(twin["model"]), twin
             proved += 1
     return proved
 

@@ -1,23 +1,21 @@
 """What clamped sums of Gaussian groups and series of a stated variance leak in the tails.
 
+Theorem 24 (docs/theory), part (d), has the proofs of what follows.
+
 Far out, r → −∞, the log-ratio of two secrets x_i is that of E[e^{−S/λ} | x_i], S the clamped sum.
 Values are measured from the middle of their range, where their means are, in widths of it: the
 secrets are ±1/2. All weights have one sign and no correlation is negative.
 
 *Groups.* Given x_i and k known members in the middle, the others are c·x_i + a common factor +
 their own parts, c = ρ/(1+kρ). Given the factor z they are independent, and each has a closed form.
-The integral over z is done by the trapezoidal rule. Its integrand h is analytic, |h(z + iy)| ≤
-h(z)·e^{B·y²/2} with B = 1 + n·ρ/(1+kρ): so the rule with step q errs by less than
-4·e^{−2π²/(q²·B)} relative to the integral, which the step below makes e^{−38}.
+The integral over z is done by the trapezoidal rule, whose error with step q is at most
+4·e^{−2π²/(q²·B)} of the integral, B = 1 + n·ρ/(1+kρ): the step below makes it 4·e^{−40}.
 
 *Series.* Both sides of x_i are independent given it. From the far end inwards, V(x), the expected
 e^{−S'/λ} of the points beyond x, is the integral of the normal kernel times e^{−b·clamp(y)} times
-the previous V. Between and beyond the ends of the range it is analytic: on panels no wider than the
-standard deviation s of a step, Gauss-Legendre rules of 16 points err by less than 64/15·6^{−32}
-times the largest modulus on the ellipse of radius 6, where the kernel grows by at most e^{1.07} and
-V by no more; panels inside the range are no wider than it, and e^{−b·y} grows there by at most
-e^{1.5·b·min(s,1)}. Relative to the integral all panels of a step err by less than
-10^{−21}·e^{Σb·(1+1.5·min(s,1))}.
+the previous V, by Gauss-Legendre rules of 16 points on panels no wider than the standard deviation
+s of a step, or than the range inside it. All n steps together err by less than
+n·10^{−21}·e^{Σb·(1+1.5·min(s,1))} of the result.
 
 Both truncate the tails, less than e^{−40} of the integral. What remains is floating-point rounding,
 for which `_MARGIN` is charged.

@@ -1,7 +1,9 @@
 """What was released at each step so far, and the leakage about any step, past or future.
 
+Theorem 23 (docs/theory), Corollary 23a.
+
 A step without a budget, between two steps that have one, leaks no more than one of these:
-c^k(F) + c^{n−k}(B) is convex in k, because c is concave and never steeper than 1. Future steps,
+c^k(F) + c^{n−k}(B) is convex in k, because c is never steeper than 1. Future steps,
 each with the promised budget, leak at most as much as the last one, or as the promise for ever. So
 the largest leakage is found among the steps that have a budget, in one pass each way.
 
