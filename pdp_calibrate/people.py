@@ -358,9 +358,12 @@ class People(Verbs[Release]):
         """Everything that was released, in order; no answers."""
         return self._table.ledger.history
 
-    def report(self, path: File) -> Path:
-        """Write one HTML page about the budget and everything released; it holds no answers."""
-        return report(self._table.ledger, path)
+    def report(self, path: File, *, overwrite: bool = False) -> Path:
+        """Write one HTML page about the budget and everything released; it holds no answers.
+
+        A file that is there is replaced only with `overwrite`, and a ledger never.
+        """
+        return report(self._table.ledger, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return (

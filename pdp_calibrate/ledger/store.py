@@ -451,7 +451,7 @@ class SafeFile:
 
 def lock_of(path: Path) -> Path:
     """Return where the lock of a file is."""
-    return path.with_name(path.name + ".lock")
+    return path.with_name(path.name + _LOCK)
 
 
 @contextlib.contextmanager
@@ -558,6 +558,34 @@ class Anchor:
             if (described["schema"], described["type"]) == (SCHEMA, _ANCHOR):
                 return described["state"], described["next"]
         raise LedgerError(f"{self.path} is not the anchor of a ledger.")
+
+
+def is_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to a ledger, also a damaged one, to its anchor, or to the lock of one.
+
+    Content decides, not the name; an `OSError` says that it cannot be read. The copy that
+    `Ledger.certified` returns has no checksum, and cannot be opened as a ledger: it is none.
+    """
+    place = Path(os.path.realpath(path))
+    if place.name.endswith(_LOCK):
+        return is_ledger(place.with_name(place.name.removesuffix(_LOCK)))
+    if not place.is_file():  # a device or pipe is not read
+        return False
+    with place.open("rb") as file:
+        start = file.read(_HEADING)
+        if not _BEGINS.search(start):
+            return False
+        content = start + file.read()
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):  # damaged, and perhaps to be mended by hand
+        return True
+    return isinstance(found, dict) and (found.get("type") == _ANCHOR or "checksum" in found)
+
+
+_LOCK = ".lock"
+_HEADING = 4096  # bytes, in which a file says what it is
+_BEGINS = re.compile(rb'"type"\s*:\s*"(%s)"' % "|".join([*KINDS, _ANCHOR]).encode())
 
 
 PATIENCE = 5.0
