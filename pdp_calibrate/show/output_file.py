@@ -36,7 +36,7 @@ class OutputFile:
     def __init__(
         self, path: str | os.PathLike[str], *, overwrite: bool, how: str = "overwrite=True"
     ) -> None:
-        self.path = Path(path)
+        self.path = self._target = Path(path)
         self._placeholder: os.stat_result | None = None
         self._aside: Path | None = None
         self._handle = -1
