@@ -391,7 +391,7 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     """
     found: Sequence[AnyCalibration | None]
     if plan.people is not None:
-        table = _people(plan, begun=plan.ledger is not None and plan.ledger.exists())
+        table = _people(plan)
         found = [table.calibrated(job)[0] for job in plan.jobs]
     elif plan.jobs[0].learns_from_secrets and not _has_begun(plan):
         _check_before_learning(plan, plan.source.header())
@@ -417,7 +417,9 @@ def run_plan(plan: Plan) -> Outcome:
         If all of them together would exceed the budget. Nothing was released.
     """
     if plan.people is not None:
-        table = _people(plan, begun=True)
+        table = _people(plan)
+        if plan.ledger is not None and not plan.ledger.exists():
+            table.ledger.keep_in(plan.ledger, anchor=plan.anchor)
         return _outcome(plan, table.release(plan.jobs), table.ledger)
     frame = plan.source.read()
     begun = _learned_ledger(plan, frame)
@@ -442,10 +444,11 @@ def _outcome(plan: Plan, releases: Sequence[AnyRelease], ledger: Ledger | People
     )
 
 
-def _people(plan: Plan, *, begun: bool) -> PeopleTable:
+def _people(plan: Plan) -> PeopleTable:
     """Return the table of a plan about people; before it is begun, with a budget in memory."""
     from pdp_calibrate.jobs.people import PeopleTable  # which lowers questions as this file does
 
+    begun = plan.ledger is not None and plan.ledger.exists()
     return PeopleTable(
         plan.source.read(),
         plan.people or {},
@@ -605,18 +608,20 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
     }
     adversaries = _adversaries(plan)
     if plan.ledger is None or not plan.ledger.exists():
-        return Ledger(
+        ledger = Ledger(
             model,
             epsilon=plan.epsilon,
             delta=plan.delta,
             noise=plan.noise,
             pure=plan.pure,
             repeats=_repeats(plan),
-            path=plan.ledger,
             adversaries=adversaries,
             draw=plan.draw or "first",
-            **options,
+            time_limit=options["time_limit"],
         )
+        if plan.ledger is not None:
+            ledger.keep_in(plan.ledger, anchor=plan.anchor)
+        return ledger
     ledger = Ledger.open(plan.ledger, model=model, **options)
     if (ledger.delta or None, ledger.allowance.pure) != (plan.delta, plan.pure):
         raise LedgerError(

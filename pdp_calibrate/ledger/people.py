@@ -120,6 +120,8 @@ class PeopleLedger(Budget):
         A second path, elsewhere, that must agree with it: see `Ledger`.
     """
 
+    kind = "PeopleLedger"
+
     def __init__(
         self,
         declared: Mapping[str, Any],
@@ -430,7 +432,7 @@ class PeopleLedger(Budget):
 
 
 def _file(path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> FileStore:
-    return FileStore(path, anchor=anchor, kind="PeopleLedger")
+    return FileStore(path, anchor=anchor, kind=PeopleLedger.kind)
 
 
 @damage_refused("the ledger", kind=LedgerError)

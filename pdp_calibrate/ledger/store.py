@@ -261,6 +261,8 @@ class Pages:
     """Reads and appends entries; detects entries that went missing."""
 
     store: Store
+    later: Store | None = None
+    """Where the state goes with its first entry, and stays from then on; it must not be begun."""
     _seen: list[State] = field(default_factory=list)
 
     def start(self, heading: State, draw: str, entries: list[State]) -> None:
@@ -299,24 +301,34 @@ class Pages:
 
         If the caller raises, nothing is written; when this ends, the change is durable.
         """
-        with self.store.locked():
+        with self._kept().locked():
             state = self._read()
             yield state
+            self._write(state)
+
+    def _kept(self) -> Store:
+        return self.store if self.later is None else self.later
+
+    def _write(self, state: State) -> None:
+        """Write a state under the lock; the first entry of a ledger may begin its file."""
+        if self.later is None:
             self.store.write(state)
-            self._seen = state["entries"][:]
+        else:
+            self.later.begin(state)
+            self.store, self.later = self.later, None
+        self._seen = state["entries"][:]
 
     def replace(self, before: State, after: State) -> bool:
         """Write a state that was made from another one, unless others changed that meanwhile.
 
         Returns whether it was written; then it is durable.
         """
-        with self.store.locked():
+        with self._kept().locked():
             # The same bytes as before need not be read again, unless more was seen meanwhile.
             if not self.store.holds(before) and self._read() != before:
                 return False
             _refuse_lost(before["entries"], self._seen)
-            self.store.write(after)
-            self._seen = after["entries"][:]
+            self._write(after)
         return True
 
     def add_draw(self, name: str) -> None:
