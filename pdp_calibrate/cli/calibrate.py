@@ -59,6 +59,7 @@ def calibrate(
     kept = [table.get("file"), table.get("database"), options.get("model")]
     with opened_outputs(output, force=force, reports=[report], kept=kept) as files:
         job = job_for(query, options, learning)
+        job.check_strength()
         task = task_for(job, table, rows)
         found = calibrate_task(job, task)
         if certificate:

@@ -169,7 +169,9 @@ class PeopleTable:
         said = dict(self._said)
         if options.get("correlation") is None and options.get("persistence") is None:
             said.pop("every", None)  # gaps matter to a series alone
-        return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
+        job = Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
+        job.check_strength()
+        return job
 
     def calibrated(self, job: Job, *, times: bool = True) -> tuple[Calibration, dict[str, Any]]:
         """Find the scale of one answer, and how to read the table for it; nothing is spent.

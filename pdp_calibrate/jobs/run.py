@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
+from pdp_calibrate.calibration.release import (
+    EVERY_COLUMN,
+    Layout,
+    checked_layout,
+    remember_release,
+    warn_of_second,
+)
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
@@ -72,9 +78,16 @@ class Task:
         return self.queries[0] if len(self.queries) == 1 else list(self.queries)
 
 
-def run(job: Job, frame: Any) -> AnyRelease:
-    """Calibrate for a frame and release; what is asked together is released together."""
+def run(job: Job, frame: Any, *, stacklevel: int = 2) -> AnyRelease:
+    """Calibrate for a frame and release; what is asked together is released together.
+
+    A second release about the same frame object that no ledger counts gives a warning before
+    anything is drawn; `stacklevel` says whose call it shows, as in `warnings.warn`.
+    """
+    job.check_strength()  # before a row is read
     ledger = ledger_of(job)
+    counted = ledger is not None
+    warn_of_second(frame, "this table has had", counted=counted, stacklevel=stacklevel + 1)
     (job,) = with_seeds([job], _past(ledger))
     task = task_of(job, frame, model_of(job, frame, ledger=ledger))
     if job.epsilon is None and ledger is not None:
@@ -84,9 +97,12 @@ def run(job: Job, frame: Any) -> AnyRelease:
                 f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
             )
         drawn = drawn_by(job, ledger)
-        return ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
-    found = calibrate_task(job, task, ledger=ledger)
-    return found.release(frame, ledger=ledger, **task.columns)
+        found = ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
+    else:
+        calibration = calibrate_task(job, task, ledger=ledger)
+        found = calibration.release(frame, ledger=ledger, **task.columns)
+    remember_release(frame)
+    return found
 
 
 def ledger_of(job: Job) -> Ledger | None:

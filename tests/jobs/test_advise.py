@@ -131,9 +131,11 @@ def test_a_frame_calibrates_questions_as_text():
     both = FRAME.pdp.calibrate(["sum(income)", "mean(income)"], **said)
     assert len(both.scales) == 2
     with pytest.raises(pdp.PdpError, match="asked of a model"):
-        FRAME.pdp.calibrate(pdp.Sum())
+        FRAME.pdp.calibrate(pdp.Sum(), epsilon=1.0)
     with pytest.raises(pdp.PdpError, match="takes no argument 'groups'"):
-        FRAME.pdp.calibrate(pdp.Sum(), model=pdp.Unknown(size=2, domain=[0, 1]), groups="home")
+        FRAME.pdp.calibrate(
+            pdp.Sum(), model=pdp.Unknown(size=2, domain=[0, 1]), groups="home", epsilon=1.0
+        )
 
 
 NAMES = ["x", "net income", "it's", 'a "b"', "ü", "a,b", "a=b", "-x", "true", "1"]

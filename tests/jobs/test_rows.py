@@ -221,23 +221,25 @@ def test_plans_and_the_command_line_draw_a_seed_too(tmp_path):
 
 def test_independent_people_get_plain_differential_privacy_in_one_line():
     frame = PEOPLE[["sick", "income", "city"]]
-    count = frame.pdp.count({"sick": True}, independent=True)
+    count = frame.pdp.count({"sick": True}, independent=True, epsilon=1.0)
     assert scale(count) == pytest.approx(1.0, rel=1e-6)
-    mean = frame.pdp.mean("income", bounds=(0, 60), missing=0, independent=True)
+    mean = frame.pdp.mean("income", bounds=(0, 60), missing=0, independent=True, epsilon=1.0)
     assert scale(mean) == pytest.approx(60, rel=1e-6)
     assert mean.calibration.accuracy() == pytest.approx(60 * math.log(20) / len(frame), rel=1e-6)
-    bars = frame.pdp.histogram("city", domains=CITIES, missing="category", independent=True)
+    bars = frame.pdp.histogram(
+        "city", domains=CITIES, missing="category", independent=True, epsilon=1.0
+    )
     assert scale(bars) == pytest.approx(2.0, rel=1e-6)
     assert list(bars.value.index) == ["Oslo", "Bergen", None]
     with pytest.raises(pdp.QueryError, match="leave one of both out"):
-        frame.pdp.count({"sick": True}, independent=True, groups="city")
+        frame.pdp.count({"sick": True}, independent=True, groups="city", epsilon=1.0)
     with pytest.raises(pdp.QueryError, match="not correlated"):
-        frame.pdp.mean("income", bounds=(0, 60), correlation=0.1, independent=True)
+        frame.pdp.mean("income", bounds=(0, 60), correlation=0.1, independent=True, epsilon=1.0)
 
 
 def test_rows_must_belong_together_or_be_independent():
     with pytest.raises(pdp.QueryError, match="independent=True"):
-        PEOPLE.pdp.count({"sick": True})
+        PEOPLE.pdp.count({"sick": True}, epsilon=1.0)
 
 
 # Times.

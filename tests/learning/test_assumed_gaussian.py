@@ -89,11 +89,13 @@ def test_whole_numbers_need_a_word(dtype):
     assert same.calibration.scale == found.calibration.scale
     with pytest.raises(pdp.ModelError, match=r"stated domain.*kind='binary'"):
         frame.pdp.sum("x", **HOMES, assume="gaussian", domain=[0, 1])
-    assert frame.pdp.sum("x", groups="home", bounds=(0, 1)).value is not None  # any dependence
+    assert (
+        frame.pdp.sum("x", groups="home", bounds=(0, 1), epsilon=1.0).value is not None
+    )  # any dependence
     with pytest.raises(pdp.QueryError, match="only be 'gaussian'"):
         frame.pdp.sum("x", **HOMES, assume="normal")
     with pytest.raises(pdp.QueryError, match="give both"):
-        frame.pdp.sum("x", groups="home", bounds=(0, 1), assume="gaussian")
+        frame.pdp.sum("x", groups="home", bounds=(0, 1), assume="gaussian", epsilon=1.0)
 
 
 def test_a_series_names_chains():
@@ -137,7 +139,7 @@ def test_every_output_says_it(tmp_path):
     assert SAID in " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     # And nothing that assumes none does.
     plain = pdp.calibrate(yes_no(), pdp.Sum())
-    free = frame.pdp.mean("x", groups="home", bounds=(0, 1))
+    free = frame.pdp.mean("x", groups="home", bounds=(0, 1), epsilon=1.0)
     for subject in (plain, free):
         assert "Gaussian values" not in pdp.explain(subject) + subject.to_json()
 

@@ -171,7 +171,7 @@ def test_whole_records_and_independent_people_and_endless_series_are_called_so(t
     assert "3 rows, in 2 groups (one for each home), the largest of 2" in first
     assert "anyone's record" in first
     assert "between 0 and 1" not in first
-    alone = table.pdp.count({"sick": True}, independent=True)
+    alone = table.pdp.count({"sick": True}, independent=True, epsilon=1.0)
     text = text_of(pdp.report(alone, tmp_path / "alone.html"))
     assert "3 rows, each a person who depends on nobody else" in text
     endless = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
