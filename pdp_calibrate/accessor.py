@@ -82,7 +82,8 @@ class PdpAccessor:
     >>> import pandas as pd, pdp_calibrate as pdp
     >>> wide = pd.DataFrame({"mother": [0, 0, 1, 1] * 50, "child": [0, 1, 1, 1] * 50})
     >>> model = wide.pdp.fit(pdp.TableEstimator(source="public")).model_
-    >>> isinstance(wide.pdp.count(["mother", "child"], values={1}, model=model).value, int)
+    >>> ill = wide.pdp.count(["mother", "child"], values={1}, model=model, epsilon=1.0)
+    >>> isinstance(ill.value, int)
     True
     >>> long = pd.DataFrame({"household": [1, 1, 2, 2, 2], "income": [10.0, 20.0, 5.0, 0.0, 30.0]})
     >>> release = long.pdp.sum(
@@ -90,7 +91,7 @@ class PdpAccessor:
     ... )
     >>> round(release.calibration.scale, 3)  # 100·(1 + 2·0.4)
     180.0
-    >>> long.pdp.sum("income", bounds=(0, 100), group="household")
+    >>> long.pdp.sum("income", bounds=(0, 100), group="household", epsilon=1.0)
     Traceback (most recent call last):
     pdp_calibrate.errors.QueryError: df.pdp.sum takes no argument 'group'; did you mean groups?
     """

@@ -1,9 +1,11 @@
 """People: several columns of the same households over one budget."""
 
+import copy
 import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 
@@ -788,3 +790,74 @@ def test_never_more_noise_than_opendp_and_less_with_a_stated_correlation(epsilon
     assert found.histogram("city", epsilon=epsilon).scale <= theirs["histogram"]
     stated = found.sum("pay", epsilon=epsilon, correlation=(0, 0.4))
     assert stated.scale == pytest.approx(theirs["sum"] * 1.8 / 3, rel=1e-6)
+
+
+TABLE = pd.DataFrame({"home": [1, 1, 2, 3] * 5, "pay": [10.0, 20.0, 5.0, 30.0] * 5})
+
+
+@pytest.mark.parametrize("place", [5, 2.5, b"x", object(), True])
+def test_a_budget_is_kept_in_a_file_that_is_named(tmp_path, place):
+    unknown = pdp.Unknown(size=2, domain=[0, 1])
+    for use in (
+        lambda: pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, ledger=place),
+        lambda: pdp.People(
+            TABLE, groups="home", bounds={"pay": (0, 100)}, ledger=tmp_path / "b", anchor=place
+        ),
+        lambda: pdp.People.open(TABLE, place),
+        lambda: pdp.Ledger(unknown, path=place),
+        lambda: pdp.Ledger.open(place),
+        lambda: pdp.report(pdp.Ledger(unknown), place),
+        lambda: pdp.load(place),
+        lambda: pdp.read_plan(place),
+    ):
+        with pytest.raises(pdp.PdpError, match="path of its file, got"):
+            use()
+    with pytest.raises(pdp.PdpError, match="got Ledger"):
+        pdp.People(TABLE, groups="home", ledger=pdp.Ledger(unknown))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_has_no_budget_of_its_own(tmp_path):
+    memory = pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0)
+    for use in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(pdp.LedgerError, match="would spend the same budget again"):
+            use(memory)
+    for one in (memory, pdp.Ledger(pdp.Unknown(size=2, domain=[0, 1]))):
+        with pytest.raises(pdp.LedgerError, match="has no copies"):
+            copy.deepcopy(one)
+    copy.copy(memory).sum("pay", epsilon=0.5)
+    assert memory.spent == pytest.approx(0.5)  # they share it
+    stored = pdp.People(
+        TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0, ledger=tmp_path / "b.json"
+    )
+    copy.deepcopy(stored).sum("pay", epsilon=0.5)
+    assert stored.spent == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("high", [1e-200, 1e-160, 1e160, 1e200])
+@pytest.mark.parametrize("correlation", [None, (0, 0.4)])
+def test_gaussian_noise_whose_square_leaves_the_floats_is_refused_in_words(high, correlation):
+    survey = pdp.People(
+        TABLE, groups="home", bounds={"pay": (0, high)}, epsilon=2.0, delta=1e-6, noise="gaussian"
+    )
+    with pytest.raises(pdp.PdpError, match="in another unit"):
+        survey.sum("pay", epsilon=1.0, correlation=correlation)
+    assert survey.spent == 0
+    model = pdp.GaussianGroup(size=2, correlation=0.2, bounds=(0, high))
+    ledger = pdp.Ledger(model, epsilon=2.0, delta=1e-6, noise="gaussian")
+    with pytest.raises(pdp.PdpError, match="unit"):
+        ledger.release(pdp.Sum(clamp=True), {0: 0.0, 1: 0.0}, epsilon=1.0)
+    assert ledger.history == ()
+
+
+def test_a_report_is_not_written_over_its_ledger_nor_another_page(tmp_path):
+    book = tmp_path / "b.json"
+    survey = pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0, ledger=book)
+    for overwrite in (False, True):
+        with pytest.raises(pdp.PdpError, match="never overwritten"):
+            survey.report(book, overwrite=overwrite)
+    page = survey.report(tmp_path / "page.html")
+    with pytest.raises(pdp.PdpError, match="exists already"):
+        survey.report(page)
+    assert survey.report(page, overwrite=True) == page
+    survey.sum("pay", epsilon=0.5)

@@ -32,7 +32,7 @@ Certificate = Annotated[
 @command(
     'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
     "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o calibration.json",
-    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
+    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" -e 1 --kind table',
     'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
     'pdp-calibrate calibrate home.json -q "sum()" -e 1 --noise gaussian --delta 1e-6',
 )

@@ -15,7 +15,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.options import parameters_of, said
 from pdp_calibrate.cli.output import UndeliveredError
-from pdp_calibrate.core.cards import printable
+from pdp_calibrate.errors import printable
 
 BAD_INPUT, BUDGET_EXCEEDED, UNDELIVERED = 2, 3, 4
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core.cards import printable
+from pdp_calibrate.errors import printable
 from pdp_calibrate.ledger.store import lock_of
 from pdp_calibrate.show.output_file import OutputFile
 

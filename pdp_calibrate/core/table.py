@@ -27,7 +27,7 @@ from pdp_calibrate.core.model import (
     position_of,
 )
 from pdp_calibrate.core.schema_parts import DOMAINS, NESTED
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, printable
 
 Law = Mapping[Hashable, float]
 """A law of one tuple: value → probability."""
@@ -302,7 +302,7 @@ class JointTable(Model):
 
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.probabilities.shape))
-        names = ", ".join(map(str, self.names))
+        names = printable(", ".join(map(str, self.names)))
         return f"JointTable({names}; {sizes} cells, {self.provenance})"
 
 

@@ -14,7 +14,6 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon, plain
@@ -44,6 +43,7 @@ from pdp_calibrate.jobs.rows import (
 from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
+from pdp_calibrate.ledger.store import SafeFile
 
 
 class PeopleTable:
@@ -79,7 +79,7 @@ class PeopleTable:
     ) -> None:
         self._settle(frame, said)
         begun = None
-        if ledger is not None and Path(ledger).exists():
+        if ledger is not None and SafeFile.at(ledger, what="ledger").exists:
             begun = PeopleLedger.open(ledger, anchor=anchor)
         if self._said.get("keep_seed") == DRAW:
             kept = None if begun is None else begun.declared.get("keep_seed")

@@ -48,7 +48,7 @@ from typing import Any, Protocol, TypeVar
 
 from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.core.model import FORMAT, LATER, SCHEMA, is_later
-from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.errors import LedgerError, PdpError
 
 T = TypeVar("T")
 
@@ -360,6 +360,12 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are checked f
 _BYTES = getattr(os, "O_BINARY", 0)  # of Windows
 
 
+def check_path(path: object, *, what: str, error: type[PdpError] = PdpError) -> None:
+    """Refuse what is no path; a number would name an open file of the process."""
+    if not isinstance(path, str | os.PathLike):
+        raise error(f"the {what} is given by the path of its file, got {type(path).__name__}.")
+
+
 @dataclass(frozen=True)
 class SafeFile:
     """A file that is read as a whole and replaced as a whole, shared between processes."""
@@ -372,6 +378,7 @@ class SafeFile:
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, what: str) -> SafeFile:
         """Name a file by any path that leads to it."""
+        check_path(path, what=what, error=LedgerError)
         try:
             return cls(what, Path(os.path.realpath(path)))
         except ValueError as error:  # a NUL in it

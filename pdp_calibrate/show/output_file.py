@@ -15,7 +15,7 @@ import stat
 from pathlib import Path
 
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.ledger.store import is_ledger
+from pdp_calibrate.ledger.store import check_path, is_ledger
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
@@ -36,6 +36,7 @@ class OutputFile:
     def __init__(
         self, path: str | os.PathLike[str], *, overwrite: bool, how: str = "overwrite=True"
     ) -> None:
+        check_path(path, what="file to write")
         self.path = self._target = Path(path)
         self._placeholder: os.stat_result | None = None
         self._aside: Path | None = None
