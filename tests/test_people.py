@@ -339,12 +339,27 @@ def test_states_along_time_need_less_noise_than_whole_households_and_attain_thei
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda to: to.sum("load", persistence=0.7), "none of them missing, which are counted"),
-        (lambda to: to.count({"state": "ill"}, persistence=1.0), "to below 1"),
-        (lambda to: to.count({"state": "ill"}, persistence=0.1), "nothing is remembered"),
-        (lambda to: to.count({"state": "dead"}, persistence=0.7), "all that are named"),
-        (lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7), "one secret column"),
-        (lambda to: to.histogram("state", missing="category", persistence=0.7), "missing"),
+        (
+            lambda to: to.sum("load", persistence=0.7, epsilon=1.0),
+            "none of them missing, which are counted",
+        ),
+        (lambda to: to.count({"state": "ill"}, persistence=1.0, epsilon=1.0), "to below 1"),
+        (
+            lambda to: to.count({"state": "ill"}, persistence=0.1, epsilon=1.0),
+            "nothing is remembered",
+        ),
+        (
+            lambda to: to.count({"state": "dead"}, persistence=0.7, epsilon=1.0),
+            "all that are named",
+        ),
+        (
+            lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7, epsilon=1.0),
+            "one secret column",
+        ),
+        (
+            lambda to: to.histogram("state", missing="category", persistence=0.7, epsilon=1.0),
+            "missing",
+        ),
         (lambda to: to.count({"state": "ill"}, persistence=0.7, correlation=0.2), "no correlation"),
     ],
 )
@@ -363,8 +378,8 @@ def test_persistence_needs_an_order():
     gaps = readings(8, STATES).query("t != 2")
     said = {"groups": "who", "order_by": "t", "domains": {"state": STATES}}
     with pytest.raises(pdp.ModelError, match=r"gaps|steps"):
-        pdp.People(gaps, **said).count({"state": "ill"}, persistence=0.7)
-    pdp.People(gaps, every=1, **said).count({"state": "ill"}, persistence=0.7)
+        pdp.People(gaps, **said).count({"state": "ill"}, persistence=0.7, epsilon=1.0)
+    pdp.People(gaps, every=1, **said).count({"state": "ill"}, persistence=0.7, epsilon=1.0)
 
 
 def test_a_release_reads_the_rows_in_one_pass():
@@ -558,8 +573,8 @@ def test_independent_people_are_households_of_one():
         (lambda to: to.count({"sick": True}, epsilon=1.6), "to 2.1, above the budget 2"),
         (lambda to: to.sum("pay", epsilon=1.1, correlation=0.5), "costs other columns 1.65"),
         (lambda to: to.sum("pay", epsilon=0.1, correlation=0.4), "first assumption"),
-        (lambda to: to.count({"sick": True}, correlation=0.5), "does not cover counts"),
-        (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5), "more than one secret"),
+        (lambda to: to.count({"sick": True}, correlation=0.5, epsilon=1), "does not cover counts"),
+        (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5, epsilon=1), "one secret"),
         (lambda to: to.histogram("sick", epsilon=0.1, adversaries=None), "no argument"),
         (lambda to: to.sum("salary", epsilon=0.1), "bounds"),
         (lambda to: to.sum("pay", bounds=(0, 1)), "no argument 'bounds'"),
@@ -660,7 +675,7 @@ def test_a_seed_is_drawn_when_the_ledger_is_begun(tmp_path):
     with pytest.raises(pdp.LedgerError, match="keep_seed"):
         people(frame, ledger=path, **said | {"keep_seed": 3})
     other = people(frame, **said)
-    assert other.calibrate.count({"sick": True}).calibration.query.seed not in seeds
+    assert other.calibrate.count({"sick": True}, epsilon=1.0).calibration.query.seed not in seeds
 
 
 def test_the_file_follows_the_schema_and_holds_no_cell(tmp_path):

@@ -86,8 +86,6 @@ def run(job: Job, frame: Any, *, stacklevel: int = 2) -> AnyRelease:
     """
     job.check_strength()  # before a row is read
     ledger = ledger_of(job)
-    counted = ledger is not None
-    warn_of_second(frame, "this table has had", counted=counted, stacklevel=stacklevel + 1)
     (job,) = with_seeds([job], _past(ledger))
     task = task_of(job, frame, model_of(job, frame, ledger=ledger))
     if job.epsilon is None and ledger is not None:
@@ -100,6 +98,8 @@ def run(job: Job, frame: Any, *, stacklevel: int = 2) -> AnyRelease:
         found = ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
     else:
         calibration = calibrate_task(job, task, ledger=ledger)
+        counted = ledger is not None
+        warn_of_second(frame, "this table has had", counted=counted, stacklevel=stacklevel + 1)
         found = calibration.release(frame, ledger=ledger, **task.columns)
     remember_release(frame)
     return found

@@ -267,16 +267,16 @@ def test_python_overwrites_no_report_unasked_and_no_ledger_at_all(folder):
 
 def test_a_report_without_its_libraries_costs_no_budget(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert "jinja2" in refused(f"release {ASK} --ledger budget.json --report page.html")
+    assert "jinja2" in refused(f"release {ASK} -e 1 --ledger budget.json --report page.html")
     assert spent() == 0
 
 
 def test_nothing_is_overwritten_without_force(folder):
     for name, line in {
-        "out.json": f"release {ASK} --ledger budget.json -o out.json",
-        "page.html": f"release {ASK} --ledger budget.json --report page.html",
-        "cal.json": f"calibrate {ASK} -o cal.json",
-        "cal.html": f"calibrate {ASK} --report cal.html",
+        "out.json": f"release {ASK} -e 1 --ledger budget.json -o out.json",
+        "page.html": f"release {ASK} -e 1 --ledger budget.json --report page.html",
+        "cal.json": f"calibrate {ASK} -e 1 -o cal.json",
+        "cal.html": f"calibrate {ASK} -e 1 --report cal.html",
         "fit.json": "fit survey.csv --kind table --public -o fit.json",
     }.items():
         (folder / name).write_text("mine")
@@ -344,7 +344,7 @@ def test_no_output_takes_the_place_of_a_file_in_use(folder, force):
             assert "something else" in refused(line)
     both = f"release {ASK} -e 0.5 --ledger budget.json -o one.json --report one.json{force}"
     assert "something else" in refused(both)
-    assert "something else" in refused(f"calibrate {ASK} -o survey.csv{force}")
+    assert "something else" in refused(f"calibrate {ASK} -e 1 -o survey.csv{force}")
     assert "something else" in refused(f"fit survey.csv --kind table --public -o survey.csv{force}")
     assert "something else" in refused(f"report budget.json -o budget.json{force}")
     assert all(one.read_bytes() == content for one, content in before.items())

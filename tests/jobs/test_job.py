@@ -12,6 +12,8 @@ from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import OPTIONS, PYTHON, Job, Learning, declared
 from pdp_calibrate.jobs.plan import PLAN
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 LEARNING = declared(Learning)
 VERBS = ("sum", "mean", "linear", "count", "histogram")
 WIDE = pd.DataFrame({"a": [0, 1, 1, 0], "b": [1, 1, 0, 0]})
@@ -65,15 +67,15 @@ def test_the_command_line_and_plans_take_every_option():
             lambda: LONG.pdp.sum("x", bounds=(0, 1), group="home", epsilon=1.0),
             "df.pdp.sum takes no argument 'group'; did you mean groups?",
         ),
-        (lambda: LONG.pdp.mean("x", bound=(0, 1), groups="home", epsilon=1.0), "did you mean bounds?"),
-        (lambda: WIDE.pdp.count(value={1}, model=PAIR, epsilon=1.0), "'value'; did you mean values?"),
-        (lambda: WIDE.pdp.histogram(category=[0], model=PAIR, epsilon=1.0), "did you mean categories?"),
+        (lambda: LONG.pdp.mean("x", bound=(0, 1), groups="home"), "did you mean bounds?"),
+        (lambda: WIDE.pdp.count(value={1}, model=PAIR), "'value'; did you mean values?"),
+        (lambda: WIDE.pdp.histogram(category=[0], model=PAIR), "did you mean categories?"),
         (lambda: WIDE.pdp.linear({"a": 1}, modle=PAIR, epsilon=1.0), "did you mean model?"),
-        (lambda: WIDE.pdp.calibrate(pdp.Sum(), model=PAIR, epsilom=1, epsilon=1.0), "did you mean epsilon?"),
+        (lambda: WIDE.pdp.calibrate(pdp.Sum(), model=PAIR, epsilom=1), "did you mean epsilon?"),
         (lambda: WIDE.pdp.leakage(pdp.Sum(), model=PAIR, scales=1), "did you mean scale?"),
         (lambda: WIDE.pdp.release(None, legder=None), "did you mean ledger?"),
-        (lambda: LONG.pdp.sum("x", bounds=(0, 1), groups="home", zzz=1, epsilon=1.0), "there is columns,"),
-        (lambda: LONG.pdp.sum("x", bounds=(0, 1), groups="home", per="x", epsilon=1.0), "no argument 'per'"),
+        (lambda: LONG.pdp.sum("x", bounds=(0, 1), groups="home", zzz=1), "there is columns,"),
+        (lambda: LONG.pdp.sum("x", bounds=(0, 1), groups="home", per="x"), "no argument 'per'"),
     ],
 )  # fmt: skip
 def test_a_misspelt_argument_is_refused_with_the_nearest(call, words):

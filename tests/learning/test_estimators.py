@@ -7,6 +7,8 @@ from sklearn.base import clone
 
 import pdp_calibrate as pdp
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 FRAME = pd.DataFrame({"a": [0, 0, 1, 1, 1], "b": ["x", "x", "y", "y", "x"]})
 
 

@@ -68,14 +68,14 @@ def test_plans_ledgers_and_words_are_safe_too(folder):
 
 
 def test_errors_and_warnings_are_safe():
-    ran = run("release people.csv -q \"sum('\x1b[2J\u202e')\" --model model.json")
+    ran = run("release people.csv -q \"sum('\x1b[2J\u202e')\" -e 1 --model model.json")
     assert ran.code == 2
     assert_safe(ran.err)
     assert r"\x1b[2J\u202e" in ran.err
 
 
 def test_pages_and_cards_hold_no_bidi_controls(folder):
-    fine(f"release {ASK} -o release.json --report page.html")
+    fine(f"release {ASK} -e 1 -o release.json --report page.html")
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert_safe(page)
     assert r"\u202eabc" in page
