@@ -28,8 +28,7 @@ for words, assumption in (
     ("one correlation, 0 to 0.3", {"correlation": (0, 0.3)}),
     ("any dependence (group)", {}),
 ):
-    release = meters.pdp.sum("load", **options, **assumption)
-    cal = release.calibration
+    cal = meters.pdp.calibrate("sum(load)", **options, **assumption)
     print(f"{words:<30} {cal.scale:8.1f}     ±{cal.accuracy():.0f} kW")
 
 # How the price of caution grows with the assumption.

@@ -13,7 +13,15 @@ import pandas as pd
 
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import (
+    OPTIONS,
+    STRENGTHS,
+    Job,
+    Options,
+    ask_for_strength,
+    epsilon_of,
+    refuse_unknown,
+)
 from pdp_calibrate.jobs.signature import with_options
 
 if TYPE_CHECKING:
@@ -50,8 +58,8 @@ _of_columns = with_options(
 )
 
 
-_OF_A_MODEL = ("adversaries", "time_limit", "noise", "delta", "mu", "rho")
-"""What can be said where a query is asked of a model, beside the model and ε."""
+_OF_A_MODEL = (*STRENGTHS, "adversaries", "time_limit", "noise", "delta")
+"""What can be said where a query is asked of a model, beside the model."""
 
 
 Columns = str | Iterable[Hashable] | None
@@ -74,7 +82,8 @@ class PdpAccessor:
     >>> import pandas as pd, pdp_calibrate as pdp
     >>> wide = pd.DataFrame({"mother": [0, 0, 1, 1] * 50, "child": [0, 1, 1, 1] * 50})
     >>> model = wide.pdp.fit(pdp.TableEstimator(source="public")).model_
-    >>> isinstance(wide.pdp.count(["mother", "child"], values={1}, model=model).value, int)
+    >>> ill = wide.pdp.count(["mother", "child"], values={1}, model=model, epsilon=1.0)
+    >>> isinstance(ill.value, int)
     True
     >>> long = pd.DataFrame({"household": [1, 1, 2, 2, 2], "income": [10.0, 20.0, 5.0, 0.0, 30.0]})
     >>> release = long.pdp.sum(
@@ -82,7 +91,7 @@ class PdpAccessor:
     ... )
     >>> round(release.calibration.scale, 3)  # 100·(1 + 2·0.4)
     180.0
-    >>> long.pdp.sum("income", bounds=(0, 100), group="household")
+    >>> long.pdp.sum("income", bounds=(0, 100), group="household", epsilon=1.0)
     Traceback (most recent call last):
     pdp_calibrate.errors.QueryError: df.pdp.sum takes no argument 'group'; did you mean groups?
     """
@@ -150,7 +159,7 @@ class PdpAccessor:
 
     @_method
     def calibrate(self, query: Query | str | list[str], **options: Unpack[Options]) -> Calibration:
-        """Find the scale for one answer over all rows, and release nothing; ε = 1 by default.
+        """Find the scale for one answer over all rows, and release nothing.
 
         A question as text, such as ``"mean(income)"``, or several to be answered together, take
         every option that the methods above take. A query object is asked of a model of a wide
@@ -162,22 +171,23 @@ class PdpAccessor:
         if isinstance(query, str | list):
             texts = [query] if isinstance(query, str) else query
             job = Job(questions=tuple(map(parse_query, texts)), options=options)
+            job.check_strength()
             task = task_of(job, self._frame, model_of(job, self._frame))
             return cast("Calibration", calibrate_task(job, task))
         if "model" not in options:
             raise QueryError("a query object is asked of a model: give model= too.")
         return self._calibrate_model(query, **options)
 
-    def _calibrate_model(
-        self, query: Query, *, model: Any, epsilon: float | None = None, **options: Any
-    ) -> Calibration:
+    def _calibrate_model(self, query: Query, *, model: Any, **options: Any) -> Calibration:
         from pdp_calibrate.calibration.calibrate import calibrate
         from pdp_calibrate.frames.open import rows_in
 
         refuse_unknown(options, _OF_A_MODEL, where="df.pdp.calibrate of a query and its model")
-        if epsilon is not None:
-            options["epsilon"] = epsilon
-        return calibrate(model, query, rows=rows_in(self._frame), **options)
+        given = {name: value for name, value in options.items() if value is not None}
+        ask_for_strength(given)
+        if "belief" in given:
+            given["epsilon"] = epsilon_of(given.pop("belief"), given)
+        return calibrate(model, query, rows=rows_in(self._frame), **given)
 
     @_of_columns
     def release(
@@ -190,7 +200,17 @@ class PdpAccessor:
         **columns: Unpack[LongColumns],
     ) -> Release:
         """Release one answer over all rows, as `Calibration.release` does."""
-        return calibration.release(self._frame, value=value, by=by, ledger=ledger, **columns)
+        from pdp_calibrate.calibration.release import (
+            has_released,
+            remember_release,
+            warn_of_second,
+        )
+
+        counted = ledger is not None or has_released(calibration)  # which warns by itself
+        warn_of_second(self._frame, "this table has had", counted=counted, stacklevel=4)
+        found = calibration.release(self._frame, value=value, by=by, ledger=ledger, **columns)
+        remember_release(self._frame)
+        return found
 
     @_method
     def leakage(
@@ -229,5 +249,6 @@ class PdpAccessor:
         one = isinstance(columns, str) or not isinstance(columns, Iterable)
         named: Any = None if columns is None else (columns,) if one else tuple(columns)
         question = Question(kind=kind, columns=named, values=values, weights=weights)
-        found = run(Job(questions=(question,), options=options), self._frame)
+        job = Job(questions=(question,), options=options)
+        found = run(job, self._frame, stacklevel=5)  # the call of df.pdp
         return cast("Release", found)  # of one question

@@ -13,7 +13,7 @@ from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import QueryError
+from pdp_calibrate.errors import QueryError, printable
 from pdp_calibrate.jobs.forms import Range
 from pdp_calibrate.jobs.grammar import Kind, Question
 from pdp_calibrate.jobs.job import File, Job, Options
@@ -141,7 +141,7 @@ class Price:
         }
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in self.facts())
+        return printable("\n".join(f"{name}: {value}" for name, value in self.facts()), lines=True)
 
     __repr__ = __str__
 
@@ -358,14 +358,16 @@ class People(Verbs[Release]):
         """Everything that was released, in order; no answers."""
         return self._table.ledger.history
 
-    def report(self, path: File) -> Path:
-        """Write one HTML page about the budget and everything released; it holds no answers."""
-        return report(self._table.ledger, path)
+    def report(self, path: File, *, overwrite: bool = False) -> Path:
+        """Write one HTML page about the budget and everything released; it holds no answers.
+
+        A file that is there is replaced only with `overwrite`, and a ledger never.
+        """
+        return report(self._table.ledger, path, overwrite=overwrite)
 
     def __repr__(self) -> str:
-        return (
-            f"People({table_of(self._table.ledger)}; {self.spent:.4g} of {self.epsilon:.4g} spent)"
-        )
+        table = printable(table_of(self._table.ledger))
+        return f"People({table}; {self.spent:.4g} of {self.epsilon:.4g} spent)"
 
     def __str__(self) -> str:
         return explain(self._table.ledger)

@@ -1,9 +1,11 @@
 """People: several columns of the same households over one budget."""
 
+import copy
 import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 
@@ -337,12 +339,27 @@ def test_states_along_time_need_less_noise_than_whole_households_and_attain_thei
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda to: to.sum("load", persistence=0.7), "none of them missing, which are counted"),
-        (lambda to: to.count({"state": "ill"}, persistence=1.0), "to below 1"),
-        (lambda to: to.count({"state": "ill"}, persistence=0.1), "nothing is remembered"),
-        (lambda to: to.count({"state": "dead"}, persistence=0.7), "all that are named"),
-        (lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7), "one secret column"),
-        (lambda to: to.histogram("state", missing="category", persistence=0.7), "missing"),
+        (
+            lambda to: to.sum("load", persistence=0.7, epsilon=1.0),
+            "none of them missing, which are counted",
+        ),
+        (lambda to: to.count({"state": "ill"}, persistence=1.0, epsilon=1.0), "to below 1"),
+        (
+            lambda to: to.count({"state": "ill"}, persistence=0.1, epsilon=1.0),
+            "nothing is remembered",
+        ),
+        (
+            lambda to: to.count({"state": "dead"}, persistence=0.7, epsilon=1.0),
+            "all that are named",
+        ),
+        (
+            lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7, epsilon=1.0),
+            "one secret column",
+        ),
+        (
+            lambda to: to.histogram("state", missing="category", persistence=0.7, epsilon=1.0),
+            "missing",
+        ),
         (lambda to: to.count({"state": "ill"}, persistence=0.7, correlation=0.2), "no correlation"),
     ],
 )
@@ -361,8 +378,8 @@ def test_persistence_needs_an_order():
     gaps = readings(8, STATES).query("t != 2")
     said = {"groups": "who", "order_by": "t", "domains": {"state": STATES}}
     with pytest.raises(pdp.ModelError, match=r"gaps|steps"):
-        pdp.People(gaps, **said).count({"state": "ill"}, persistence=0.7)
-    pdp.People(gaps, every=1, **said).count({"state": "ill"}, persistence=0.7)
+        pdp.People(gaps, **said).count({"state": "ill"}, persistence=0.7, epsilon=1.0)
+    pdp.People(gaps, every=1, **said).count({"state": "ill"}, persistence=0.7, epsilon=1.0)
 
 
 def test_a_release_reads_the_rows_in_one_pass():
@@ -556,8 +573,8 @@ def test_independent_people_are_households_of_one():
         (lambda to: to.count({"sick": True}, epsilon=1.6), "to 2.1, above the budget 2"),
         (lambda to: to.sum("pay", epsilon=1.1, correlation=0.5), "costs other columns 1.65"),
         (lambda to: to.sum("pay", epsilon=0.1, correlation=0.4), "first assumption"),
-        (lambda to: to.count({"sick": True}, correlation=0.5), "does not cover counts"),
-        (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5), "more than one secret"),
+        (lambda to: to.count({"sick": True}, correlation=0.5, epsilon=1), "does not cover counts"),
+        (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5, epsilon=1), "one secret"),
         (lambda to: to.histogram("sick", epsilon=0.1, adversaries=None), "no argument"),
         (lambda to: to.sum("salary", epsilon=0.1), "bounds"),
         (lambda to: to.sum("pay", bounds=(0, 1)), "no argument 'bounds'"),
@@ -658,7 +675,7 @@ def test_a_seed_is_drawn_when_the_ledger_is_begun(tmp_path):
     with pytest.raises(pdp.LedgerError, match="keep_seed"):
         people(frame, ledger=path, **said | {"keep_seed": 3})
     other = people(frame, **said)
-    assert other.calibrate.count({"sick": True}).calibration.query.seed not in seeds
+    assert other.calibrate.count({"sick": True}, epsilon=1.0).calibration.query.seed not in seeds
 
 
 def test_the_file_follows_the_schema_and_holds_no_cell(tmp_path):
@@ -788,3 +805,74 @@ def test_never_more_noise_than_opendp_and_less_with_a_stated_correlation(epsilon
     assert found.histogram("city", epsilon=epsilon).scale <= theirs["histogram"]
     stated = found.sum("pay", epsilon=epsilon, correlation=(0, 0.4))
     assert stated.scale == pytest.approx(theirs["sum"] * 1.8 / 3, rel=1e-6)
+
+
+TABLE = pd.DataFrame({"home": [1, 1, 2, 3] * 5, "pay": [10.0, 20.0, 5.0, 30.0] * 5})
+
+
+@pytest.mark.parametrize("place", [5, 2.5, b"x", object(), True])
+def test_a_budget_is_kept_in_a_file_that_is_named(tmp_path, place):
+    unknown = pdp.Unknown(size=2, domain=[0, 1])
+    for use in (
+        lambda: pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, ledger=place),
+        lambda: pdp.People(
+            TABLE, groups="home", bounds={"pay": (0, 100)}, ledger=tmp_path / "b", anchor=place
+        ),
+        lambda: pdp.People.open(TABLE, place),
+        lambda: pdp.Ledger(unknown, path=place),
+        lambda: pdp.Ledger.open(place),
+        lambda: pdp.report(pdp.Ledger(unknown), place),
+        lambda: pdp.load(place),
+        lambda: pdp.read_plan(place),
+    ):
+        with pytest.raises(pdp.PdpError, match="path of its file, got"):
+            use()
+    with pytest.raises(pdp.PdpError, match="got Ledger"):
+        pdp.People(TABLE, groups="home", ledger=pdp.Ledger(unknown))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_has_no_budget_of_its_own(tmp_path):
+    memory = pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0)
+    for use in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(pdp.LedgerError, match="would spend the same budget again"):
+            use(memory)
+    for one in (memory, pdp.Ledger(pdp.Unknown(size=2, domain=[0, 1]))):
+        with pytest.raises(pdp.LedgerError, match="has no copies"):
+            copy.deepcopy(one)
+    copy.copy(memory).sum("pay", epsilon=0.5)
+    assert memory.spent == pytest.approx(0.5)  # they share it
+    stored = pdp.People(
+        TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0, ledger=tmp_path / "b.json"
+    )
+    copy.deepcopy(stored).sum("pay", epsilon=0.5)
+    assert stored.spent == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("high", [1e-200, 1e-160, 1e160, 1e200])
+@pytest.mark.parametrize("correlation", [None, (0, 0.4)])
+def test_gaussian_noise_whose_square_leaves_the_floats_is_refused_in_words(high, correlation):
+    survey = pdp.People(
+        TABLE, groups="home", bounds={"pay": (0, high)}, epsilon=2.0, delta=1e-6, noise="gaussian"
+    )
+    with pytest.raises(pdp.PdpError, match="in another unit"):
+        survey.sum("pay", epsilon=1.0, correlation=correlation)
+    assert survey.spent == 0
+    model = pdp.GaussianGroup(size=2, correlation=0.2, bounds=(0, high))
+    ledger = pdp.Ledger(model, epsilon=2.0, delta=1e-6, noise="gaussian")
+    with pytest.raises(pdp.PdpError, match="unit"):
+        ledger.release(pdp.Sum(clamp=True), {0: 0.0, 1: 0.0}, epsilon=1.0)
+    assert ledger.history == ()
+
+
+def test_a_report_is_not_written_over_its_ledger_nor_another_page(tmp_path):
+    book = tmp_path / "b.json"
+    survey = pdp.People(TABLE, groups="home", bounds={"pay": (0, 100)}, epsilon=1.0, ledger=book)
+    for overwrite in (False, True):
+        with pytest.raises(pdp.PdpError, match="never overwritten"):
+            survey.report(book, overwrite=overwrite)
+    page = survey.report(tmp_path / "page.html")
+    with pytest.raises(pdp.PdpError, match="exists already"):
+        survey.report(page)
+    assert survey.report(page, overwrite=True) == page
+    survey.sum("pay", epsilon=0.5)

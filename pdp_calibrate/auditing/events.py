@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import PdpError, printable
 
 Score = Callable[[FloatArray], FloatArray]
 """A number for each row of outputs."""
@@ -67,8 +67,11 @@ class Event:
 
     def __str__(self) -> str:
         if isinstance(self.score, Category):
-            return self.words if self.above else f"it is not so that {self.words}"
-        return f"{self.words} is at {'least' if self.above else 'most'} {self.threshold:.6g}"
+            words = self.words if self.above else f"it is not so that {self.words}"
+        else:
+            end = "least" if self.above else "most"
+            words = f"{self.words} is at {end} {self.threshold:.6g}"
+        return printable(words)
 
 
 def best_event(

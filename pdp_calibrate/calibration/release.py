@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
@@ -308,21 +309,38 @@ def _check_rounding(found: FrameAnswer, contributions: Contributions, *, covered
 
 
 _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""Calibrations that have made a release, by identity: copies and equal ones do not count."""
+"""Calibrations that have made a release, and frames that `df.pdp` has answered about, by identity:
+copies and equal ones do not count."""
 
 
 def note_release(calibration: Any, *, counted: bool) -> None:
     """Warn, before noise is drawn, if no ledger counts a release together with earlier ones."""
-    if not counted and id(calibration) in _made:
+    warn_of_second(calibration, "this calibration has made", counted=counted, stacklevel=4)
+    remember_release(calibration)
+
+
+def remember_release(subject: Any) -> None:
+    """Remember that a release was made from a calibration, or about a frame."""
+    with contextlib.suppress(TypeError):  # a frame that cannot be referred to weakly
+        _made[id(subject)] = subject
+
+
+def has_released(subject: Any) -> bool:
+    """Whether a release was made from a calibration, or about a frame."""
+    return id(subject) in _made
+
+
+def warn_of_second(subject: Any, what: str, *, counted: bool, stacklevel: int) -> None:
+    """Warn if there was a release before, and no ledger counts both together."""
+    if not counted and has_released(subject):
         warnings.warn(
-            "this calibration has made a release before, and no ledger counts both: two releases"
-            " about the same data leak more than one, and not simply the sum. Pass ledger= to each"
-            " of them. If these data are independent of the earlier ones, ignore this"
-            " SecondReleaseWarning.",
+            f"{what} a release before, and no ledger counts both: two releases about the same data"
+            " leak more than one, and not simply the sum. Pass ledger= to each of them, or ask"
+            " pdp.People, which keeps one budget for a table. If these data are independent of the"
+            " earlier ones, ignore this SecondReleaseWarning.",
             SecondReleaseWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
-    _made[id(calibration)] = calibration
 
 
 def add_noise(

@@ -69,7 +69,13 @@ from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
+from pdp_calibrate.errors import (
+    CalibrationError,
+    PdpError,
+    QueryError,
+    UnsupportedQueryError,
+    printable,
+)
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import ReleaseColumns, with_columns
 
@@ -507,6 +513,9 @@ class Release(Generic[Asked, Number]):
     """Which columns of the table it is about; None in files of earlier versions."""
     sizes: Sizes | None = field(default=None, repr=False, compare=False)
     """How many rows, or groups of each size, the table has; None for a single instance."""
+
+    def __repr__(self) -> str:
+        return printable(f"Release(value={self.value!r})", lines=True)
 
     @property
     def values(self) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from pdp_calibrate.cli.options import (
     job_for,
     task_for,
 )
-from pdp_calibrate.cli.output import calibration_facts, check_outputs, show_result, write_report
+from pdp_calibrate.cli.output import calibration_facts, opened_outputs, show_result, write_report
 
 Certificate = Annotated[
     bool,
@@ -32,7 +32,7 @@ Certificate = Annotated[
 @command(
     'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
     "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o calibration.json",
-    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
+    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" -e 1 --kind table',
     'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
     'pdp-calibrate calibrate home.json -q "sum()" -e 1 --noise gaussian --delta 1e-6',
 )
@@ -57,16 +57,18 @@ def calibrate(
     from pdp_calibrate.jobs.run import calibrate_task
 
     kept = [table.get("file"), table.get("database"), options.get("model")]
-    check_outputs(output, force=force, reports=[report], kept=kept)
-    job = job_for(query, options, learning)
-    task = task_for(job, table, rows)
-    found = calibrate_task(job, task)
-    if certificate:
-        from pdp_calibrate.calibration.certificate import certified
+    with opened_outputs(output, force=force, reports=[report], kept=kept) as files:
+        job = job_for(query, options, learning)
+        job.check_strength()
+        task = task_for(job, table, rows)
+        found = calibrate_task(job, task)
+        if certificate:
+            from pdp_calibrate.calibration.certificate import certified
 
-        found = certified(found)
-    facts = calibration_facts(found, query)
-    show_result(found, facts, output=output, force=force, json=json)
-    if report is not None:
+            found = certified(found)
+        show_result(
+            found, lambda: calibration_facts(found, query), files=files, output=output, json=json
+        )
         about = checked_layout(**task.columns)
-        write_report(found, report, quiet=json, document=document_of(table), layout=about)
+        said = document_of(table)
+        write_report(found, report, files=files, quiet=json, document=said, layout=about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import typing
@@ -13,17 +14,19 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.options import parameters_of, said
-from pdp_calibrate.core.cards import printable
+from pdp_calibrate.cli.output import UndeliveredError
+from pdp_calibrate.errors import printable
 
-BAD_INPUT, BUDGET_EXCEEDED = 2, 3
+BAD_INPUT, BUDGET_EXCEEDED, UNDELIVERED = 2, 3, 4
 
 
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; its help ends with the lines of examples.
 
     A parameter that represents options of a job becomes one option for each of them. Errors of this
-    library end the command with one line on stderr and exit code 2, or 3 where a budget would be
-    exceeded; its warnings are one line on stderr each.
+    library end the command with one line on stderr and exit code 2; 3 where a budget would be
+    exceeded; 4 where an answer was released and could not be written. Its warnings are one line on
+    stderr each.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -78,14 +81,19 @@ def _reporting_errors(work: Callable[[], None]) -> None:
         work()
     except pdp.PdpError as error:
         _complain(str(error), error)
-        code = BUDGET_EXCEEDED if isinstance(error, pdp.BudgetExceededError) else BAD_INPUT
-        raise typer.Exit(code) from None
+        raise typer.Exit(_code_of(error)) from None
     except OverflowError as error:
         _complain("a number is too large: change the unit of the values, or narrow a range", error)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
         _complain(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", error)
         raise typer.Exit(BAD_INPUT) from None
+
+
+def _code_of(error: pdp.PdpError) -> int:
+    if isinstance(error, UndeliveredError):
+        return UNDELIVERED
+    return BUDGET_EXCEEDED if isinstance(error, pdp.BudgetExceededError) else BAD_INPUT
 
 
 def _complain(message: str, error: Exception) -> None:
@@ -96,4 +104,5 @@ def _complain(message: str, error: Exception) -> None:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {printable(' '.join(str(message).split()))}", err=True)
+    with contextlib.suppress(OSError):  # also where stderr is full or closed
+        typer.echo(f"warning: {printable(' '.join(str(message).split()))}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import tempfile
 from pathlib import Path
@@ -38,7 +39,8 @@ def explore(
     Without a file, the columns of the table are typed on the page.
 
     It answers only requests with the token in its address, loads nothing from elsewhere, and reads
-    no secret value before you release an answer, into a ledger.
+    no secret value before you release an answer, into a ledger. The token stands in the terminal
+    and in a file that only you can read, through which the browser opens: not on its command line.
     """
     from pdp_calibrate.exploring.server import framework, serve
     from pdp_calibrate.exploring.subject import of_nothing, of_rows, open_subject
@@ -47,15 +49,16 @@ def explore(
         raise pdp.PdpError("--demo has rows of its own: leave it or FILE out.")
     framework()
 
-    def announce(address: str) -> None:
-        typer.echo(address)  # alone on its line, not wrapped, and flushed
-        if browser:
-            import webbrowser
-
-            webbrowser.open(address)
-
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the folder is removed
     with tempfile.TemporaryDirectory(prefix="pdp-calibrate-") as folder:
+
+        def announce(address: str) -> None:
+            typer.echo(address)  # alone on its line, not wrapped, and flushed
+            if browser:
+                import webbrowser
+
+                webbrowser.open(_leading_to(address, Path(folder)).as_uri())
+
         if file is not None:
             subject = open_subject(file)
         elif not demo:
@@ -71,3 +74,20 @@ def explore(
         with contextlib.suppress(KeyboardInterrupt):  # which is how it ends
             serve(subject, port=port, announce=announce)
     say("The page is closed.")
+
+
+def _leading_to(address: str, folder: Path) -> Path:
+    """Write a page that only this user can read, which sends the browser on to the address.
+
+    The command line of the browser can be read by everybody on this computer: the token must not
+    stand in it.
+    """
+    page = folder / "open.html"
+    handle = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(
+            '<!DOCTYPE html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<meta http-equiv="refresh" content="0; url={address}"><title>pdp-calibrate</title>'
+            f'<a href="{address}">To the page</a>\n'
+        )
+    return page

@@ -14,7 +14,7 @@ from pdp_calibrate.cli.options import (
     job_for,
     source_of,
 )
-from pdp_calibrate.cli.output import check_outputs, law_of, show_result
+from pdp_calibrate.cli.output import Delivery, law_of, opened_outputs, show_result
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Use"
@@ -52,12 +52,17 @@ def fit(
     job = job_for(["sum()"], options, learning)
     if job.learns_from_secrets and "epsilon" not in learning:
         raise pdp.PdpError(_HOW_TO_WRITE)
-    check_outputs(output, force=force, kept=[table.get("file"), table.get("database")])
-    frame = source_of(table).read()
-    found = learned_model(job, frame) if job.learns else task_of(job, frame, None).model
-    facts = [
-        ("model", f"{type(found).__name__}, {found.provenance}"),
-        ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
-        *law_of(found),
-    ]
-    show_result(found, facts, output=output, force=force, json=json)
+    kept = [table.get("file"), table.get("database")]
+    with opened_outputs(output, force=force, kept=kept) as files:
+        frame = source_of(table).read()
+        found = learned_model(job, frame) if job.learns else task_of(job, frame, None).model
+        facts = [
+            ("model", f"{type(found).__name__}, {found.provenance}"),
+            ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+            *law_of(found),
+        ]
+        learned = f"ε = {learning['epsilon']:.4g} was spent." if "epsilon" in learning else ""
+        with Delivery(found.to_dict, lambda: learned, what="model was made") as delivery:
+            show_result(
+                found, lambda: facts, files=files, output=output, json=json, delivery=delivery
+            )

@@ -19,12 +19,11 @@ from pdp_calibrate.cli.options import (
     Out,
 )
 from pdp_calibrate.cli.output import (
-    check_outputs,
+    opened_outputs,
     print_json,
     print_status,
     print_table,
     say,
-    write_json,
 )
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.noise import checked_noise
@@ -240,13 +239,13 @@ def certify(
 
     Most ledgers are checked as they are. The copy cannot be opened as a ledger.
     """
-    check_outputs(output, force=force, ledgers=[ledger], kept=[anchor])
-    proof = pdp.Ledger.open(ledger, anchor=anchor).certified()
-    if output is not None:
-        write_json(output, proof, force=force)
-        say(f"Written to {output}.", quiet=json)
-    if json or output is None:
-        print_json(proof)
+    with opened_outputs(output, force=force, ledgers=[ledger], kept=[anchor]) as files:
+        proof = pdp.Ledger.open(ledger, anchor=anchor).certified()
+        files.json(output, proof)
+        if output is not None:
+            say(f"Written to {output}.", quiet=json)
+        if json or output is None:
+            print_json(proof)
 
 
 def _alone(entry: pdp.Entry) -> str:

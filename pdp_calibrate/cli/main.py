@@ -59,7 +59,8 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by p
     help=help_text(
         "Calibrate differential-privacy noise for correlated data.\n\n"
         "Exit codes: 0 fine, 1 a claim is false (audit, check), 2 bad input, 3 the budget would be"
-        " exceeded.",
+        " exceeded, 4 an answer was released and could not be written where it was to go (it is"
+        " printed, and charged).",
         "pdp-calibrate demo                                   see it work",
         'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
         "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian   a private mean",

@@ -113,7 +113,7 @@ def _annotation(name: str, option: Option) -> Any:
             *(option.flags or (flag,)),
             help=words,
             rich_help_panel=option.group.title,
-            show_default=str(option.default) if option.default is not None else False,
+            show_default=False,
         ),
     ]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core.cards import printable
+from pdp_calibrate.errors import printable
+from pdp_calibrate.ledger.store import lock_of
+from pdp_calibrate.show.output_file import OutputFile
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
@@ -23,22 +27,41 @@ def print_json(described: Any) -> None:
     typer.echo(json.dumps(described, indent=2))
 
 
-def check_outputs(
+class Outputs:
+    """The files that a command writes, open."""
+
+    def __init__(self, files: Mapping[Path, OutputFile]) -> None:
+        self._files = files
+
+    def write(self, path: Path | None, content: str | bytes) -> None:
+        """Write one of them as a whole; nothing where no file was asked for."""
+        if path is not None:
+            self._files[path].write(content)
+
+    def json(self, path: Path | None, described: Any) -> None:
+        """Write an object as JSON."""
+        if path is not None:
+            self.write(path, json.dumps(described, indent=2) + "\n")
+
+
+@contextlib.contextmanager
+def opened_outputs(
     *paths: Path | None,
     force: bool,
     reports: Iterable[Path | None] = (),
     kept: Iterable[Path | None] = (),
     ledgers: Iterable[Path | None] = (),
-) -> None:
-    """Refuse files that could not be written, before anything is spent on what goes into them.
+    dry: bool = False,
+) -> Iterator[Outputs]:
+    """Open files before anything is spent on what goes into them, or refuse.
 
     `kept` are files that the command reads, and `ledgers` those that it writes by itself, with a
-    lock beside each: no output replaces them, even with --force.
+    lock beside each: no output replaces them, even with --force. A `dry` command writes nothing.
     """
     pages = [path for path in reports if path is not None]
     written = [*(one for one in paths if one is not None), *pages]
     books = [path for path in ledgers if path is not None]
-    locks = [path.with_name(path.name + ".lock") for path in books]
+    locks = [lock_of(path) for path in books]
     taken = {os.path.realpath(path) for path in (*kept, *books, *locks) if path is not None}
     for path in written:
         place = os.path.realpath(path)
@@ -47,64 +70,156 @@ def check_outputs(
                 f"{path} is used by this command for something else: name another file to write."
             )
         taken.add(place)
-    for path in written:
-        folder = path.parent
-        if not folder.is_dir():
-            raise pdp.PdpError(f"there is no folder {folder} to write {path.name} into.")
-        if path.is_dir():
-            raise pdp.PdpError(f"{path} is a folder: name a file to write.")
-        if os.path.lexists(path) and not force:
-            raise pdp.PdpError(f"{path} exists already: --force overwrites it.")
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise pdp.PdpError(f"{path} cannot be written: permission denied.")
     if pages:
         from pdp_calibrate.show.page import libraries
 
         libraries()
+    with contextlib.ExitStack() as open_files:
+        yield Outputs(
+            {
+                path: open_files.enter_context(OutputFile(path, overwrite=force, how="--force"))
+                for path in ([] if dry else written)
+            }
+        )
 
 
-def write_json(path: Path, described: Any, *, force: bool) -> None:
-    """Write an object as JSON; over a file that is there only where that was allowed."""
-    with path.open("w" if force else "x", encoding="utf-8") as file:
-        file.write(json.dumps(described, indent=2) + "\n")
+class UndeliveredError(pdp.PdpError):
+    """An answer was released and charged, and did not get where it was to go."""
+
+
+class Delivery:
+    """An answer that was charged for, on its way to the person who asked.
+
+    Leaving the context by an error prints the answer, unless it has arrived somewhere, and says
+    what was spent.
+
+    Parameters
+    ----------
+    described
+        Returns the answer as JSON holds it.
+    charged
+        Returns what was spent, in a sentence.
+    what
+        What it is, and what was done.
+    """
+
+    def __init__(
+        self,
+        described: Callable[[], Any],
+        charged: Callable[[], str],
+        *,
+        what: str = "answer was released",
+    ) -> None:
+        self._described, self._charged, self._what = described, charged, what
+        self._where = ""
+
+    def arrived(self, where: str) -> None:
+        """Note that the whole answer is somewhere."""
+        self._where = self._where or where
+
+    def __enter__(self) -> Delivery:
+        """Begin to hand it over."""
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Make sure that it has arrived."""
+        if error is None:
+            return
+        if not self._where:
+            text = json.dumps(self._described(), indent=2)
+            self._where = _printed_anywhere(text, is_open=not isinstance(error, SystemExit))
+        try:
+            charged = self._charged()
+        except Exception:  # noqa: BLE001 - the ledger cannot be read any more; the answer matters
+            charged = "What it cost is spent."
+        words = f"The {self._what} and {self._where}: keep it. {charged}".rstrip()
+        if isinstance(error, pdp.PdpError | OSError | UnicodeError | SystemExit):
+            raise UndeliveredError(f"{_reason(error)} {words}") from error
+        say_on_stderr(words)  # and the error follows, as it is
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "The output was closed."
+    if isinstance(error, OSError) and not isinstance(error, pdp.PdpError):
+        return f"{error.filename or 'The output'}: {error.strerror or type(error).__name__}."
+    return f"{str(error).rstrip('.')}."
+
+
+def _printed_anywhere(text: str, *, is_open: bool) -> str:
+    """Print to stdout or, where that is not open or fails, to stderr; return where."""
+    if is_open:
+        try:
+            typer.echo(text)
+        except (OSError, ValueError):
+            _close_stdout()
+        else:
+            return "is printed instead"
+    with contextlib.suppress(OSError, ValueError):
+        typer.echo(text, err=True)
+        return "is printed above, on stderr"
+    return "could not be printed"
+
+
+def _close_stdout() -> None:
+    """Let nothing be written to a stdout that failed, also not when the program ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def say_on_stderr(words: str) -> None:
+    """Print one line for people on stderr, which may be closed."""
+    with contextlib.suppress(OSError, ValueError):
+        typer.echo(printable(" ".join(words.split())), err=True)
 
 
 def show_result(
     found: Any,
-    facts: Iterable[tuple[str, str]],
+    facts: Callable[[], Iterable[tuple[str, str]]],
     *,
+    files: Outputs,
     output: Path | None,
-    force: bool,
     json: bool,
-    note: str = "",
+    note: Callable[[], str] = str,
+    delivery: Delivery | None = None,
 ) -> None:
     """Write the result to the file asked for, and print it: as JSON, or as facts and a note."""
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
+    described = found.to_dict()
+    files.json(output, described)
+    if delivery is not None and output is not None:
+        delivery.arrived(f"is in {output}")
     if json:
-        print_json(found.to_dict())
+        print_json(described)
     else:
-        print_facts(facts)
-        say(note, quiet=not note)
+        print_facts(facts())
+        words = note()
+        say(words, quiet=not words)
+    if delivery is not None:
+        delivery.arrived("was printed")
     if output is not None:
         say(f"Written to {output}.", quiet=json)
 
 
 def write_report(
     obj: Any,
-    path: Path,
+    path: Path | None,
     *,
+    files: Outputs,
     ledger: Any = None,
     quiet: bool,
     document: Mapping[str, Any] | None = None,
     layout: Any = None,
 ) -> None:
-    """Write an HTML report, and say so."""
-    from pdp_calibrate.show.page import written_to
+    """Write an HTML report, where one was asked for, and say so."""
+    if path is None:
+        return
+    from pdp_calibrate.show.page import render
     from pdp_calibrate.show.summary import Document, summarise
 
     said = Document(**(document or {}))
-    written_to(path, summarise(obj, ledger=ledger, document=said, layout=layout))
+    files.write(path, render(summarise(obj, ledger=ledger, document=said, layout=layout)))
     say(f"Report written to {path}.", quiet=quiet)
 
 

@@ -26,14 +26,14 @@ from pdp_calibrate.cli.options import (
     with_rest,
 )
 from pdp_calibrate.cli.output import (
+    Delivery,
     answer_in_words,
-    check_outputs,
+    opened_outputs,
     print_facts,
     print_json,
     print_status,
     print_table,
     say,
-    write_json,
     write_report,
 )
 from pdp_calibrate.core.model import header
@@ -150,29 +150,37 @@ def release(
     households, under any dependence. What would exceed the budget is refused (exit code 3).
     """
     options = with_rest(options, query) if rest else options
-    check_outputs(
+    with opened_outputs(
         output,
         force=force,
         reports=[report],
         kept=[table.get("file"), table.get("database")],
         ledgers=[ledger, anchor],
-    )
-    people = _opened_with(table, ledger, anchor)
-    found = people.release(_jobs(people, query, options))
-    described: Any = [one.to_dict() for one in found]
-    described = described if len(found) > 1 else described[0]
-    if output is not None:
-        write_json(output, described, force=force)
-    if json:
-        print_json(described)
-    else:
-        print_facts(
-            (name, answer_in_words(one.value, one.half_widths()[0]))
-            for name, one in zip(query, found, strict=True)
-        )
-        say(f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent.")
-    if report is not None:
-        write_report(people.ledger, report, quiet=json)
+    ) as files:
+        people = _opened_with(table, ledger, anchor)
+        found = people.release(_jobs(people, query, options))
+
+        def described() -> Any:
+            several = [one.to_dict() for one in found]
+            return several if len(found) > 1 else several[0]
+
+        def budget() -> str:
+            return f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent."
+
+        with Delivery(described, budget) as delivery:
+            files.json(output, described())
+            if output is not None:
+                delivery.arrived(f"is in {output}")
+            if json:
+                print_json(described())
+            else:
+                print_facts(
+                    (name, answer_in_words(one.value, one.half_widths()[0]))
+                    for name, one in zip(query, found, strict=True)
+                )
+                say(budget())
+            delivery.arrived("was printed")
+            write_report(people.ledger, report, files=files, quiet=json)
 
 
 @people_app.command()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,21 +12,21 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force
 from pdp_calibrate.cli.output import (
-    check_outputs,
+    Delivery,
     law_of,
     number,
+    opened_outputs,
     print_json,
     print_table,
     say,
     within,
-    write_json,
     write_report,
 )
 from pdp_calibrate.core.model import header
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
-    from pdp_calibrate.jobs.run import PlannedCheck
+    from pdp_calibrate.jobs.run import Outcome, PlannedCheck
 
 
 @command(
@@ -78,59 +79,74 @@ def plan(
 
     planned = read_plan(file)
     releases, page = output or planned.releases, report or planned.report
-    check_outputs(
+    with opened_outputs(
         releases,
-        force=force or check,  # a check writes nothing
+        force=force or check,
         reports=[page],
         kept=[file, planned.source.file, planned.source.database, planned.model_file],
         ledgers=[planned.ledger, planned.anchor],
-    )
-    if check:
-        found = check_plan(planned)
-        if json:
-            print_json(header("PlanCheck") | {"answers": [one.to_dict() for one in found]})
-        else:
-            print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
-            if found[0].calibration is not None:
-                _say_law(found[0].calibration.model)
-            if any(one.calibration is None for one in found):
-                say(
-                    "The model is learned from the rows when the plan is run, and the scale is"
-                    " known only then."
-                )
+        dry=check,
+    ) as files:
+        if check:
+            _print_check(check_plan(planned), json=json)
+            return
+        outcome = run_plan(planned)
+        with Delivery(outcome.to_dict, lambda: _budget(outcome)) as delivery:
+            files.json(releases, outcome.to_dict())
+            if releases is not None:
+                delivery.arrived(f"is in {releases}")
+            _print_outcome(outcome, json=json)
+            delivery.arrived("was printed")
+            if releases is not None:
+                say(f"Written to {releases}.", quiet=json)
+            about: Any = outcome.ledger
+            if isinstance(outcome.ledger, pdp.Ledger) and len(outcome.releases) == 1:
+                about = outcome.releases[0].release
+            book = None if about is outcome.ledger else outcome.ledger
+            write_report(about, page, files=files, ledger=book, quiet=json)
+
+
+def _print_check(found: Sequence[PlannedCheck], *, json: bool) -> None:
+    if json:
+        print_json(header("PlanCheck") | {"answers": [one.to_dict() for one in found]})
         return
-    outcome = run_plan(planned)
-    if releases is not None:
-        write_json(releases, outcome.to_dict(), force=force)
+    print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
+    if found[0].calibration is not None:
+        _say_law(found[0].calibration.model)
+    if any(one.calibration is None for one in found):
+        say(
+            "The model is learned from the rows when the plan is run, and the scale is known only"
+            " then."
+        )
+
+
+def _print_outcome(outcome: Outcome, *, json: bool) -> None:
     if json:
         print_json(outcome.to_dict())
-    else:
-        print_table(
-            ["answer", "value", "95 % of noise"],
+        return
+    print_table(
+        ["answer", "value", "95 % of noise"],
+        (
             (
-                (
-                    one.job.name,
-                    number(one.release.value),
-                    ", ".join(f"±{within(wide)}" for wide in one.release.half_widths()),
-                )
-                for one in outcome.releases
-            ),
-        )
-        if isinstance(outcome.ledger, pdp.Ledger):
-            _say_law(outcome.ledger.model)
-        say(f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent.")
-        if not outcome.remembered:
-            say(
-                "Nothing remembers this run: the plan names no ledger in [budget], so the next run"
-                " has the whole budget again, although both runs together leak more than one."
+                one.job.name,
+                number(one.release.value),
+                ", ".join(f"±{within(wide)}" for wide in one.release.half_widths()),
             )
-    if releases is not None:
-        say(f"Written to {releases}.", quiet=json)
-    if page is not None:
-        if isinstance(outcome.ledger, pdp.Ledger) and len(outcome.releases) == 1:
-            write_report(outcome.releases[0].release, page, ledger=outcome.ledger, quiet=json)
-        else:
-            write_report(outcome.ledger, page, quiet=json)
+            for one in outcome.releases
+        ),
+    )
+    if isinstance(outcome.ledger, pdp.Ledger):
+        _say_law(outcome.ledger.model)
+    say(_budget(outcome))
+    if not outcome.remembered:
+        say(
+            "Nothing remembers this run: the plan names no ledger in [budget], so the next run has"
+            " the whole budget again, although both runs together leak more than one."
+        )
+
+
+def _budget(outcome: Outcome) -> str:
+    return f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent."
 
 
 def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:

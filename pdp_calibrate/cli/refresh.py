@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force
-from pdp_calibrate.cli.output import check_outputs, print_json, say
+from pdp_calibrate.cli.output import opened_outputs, print_json, say
 
 
 @command(
@@ -43,13 +44,23 @@ def refresh(
     about any one of them. For comparison it shows temporal privacy leakage (Cao et al.) and the sum
     over all periods.
     """
-    check_outputs(plot, force=force)
-    found = pdp.refresh(epsilon=epsilon, every=every, persistence=persistence, states=states)
-    if plot is not None:
-        pdp.plots.refresh(found).savefig(plot)
-    if json:
-        print_json(found.to_dict())
-    else:
-        say(pdp.explain(found))
-    if plot is not None:
-        say(f"Drawn to {plot}.", quiet=json)
+    with opened_outputs(plot, force=force) as files:
+        found = pdp.refresh(epsilon=epsilon, every=every, persistence=persistence, states=states)
+        if plot is not None:
+            files.write(plot, _drawn(found, plot))
+        if json:
+            print_json(found.to_dict())
+        else:
+            say(pdp.explain(found))
+        if plot is not None:
+            say(f"Drawn to {plot}.", quiet=json)
+
+
+def _drawn(found: pdp.Refresh, plot: Path) -> bytes:
+    """Return the picture in the format that the name of its file ends with."""
+    kind, content = plot.suffix.removeprefix(".") or "png", io.BytesIO()
+    try:
+        pdp.plots.refresh(found).savefig(content, format=kind)
+    except ValueError as error:  # of matplotlib
+        raise pdp.PdpError(f"{plot}: a picture cannot be of the format {kind}.") from error
+    return content.getvalue()

@@ -10,7 +10,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AnchorFile, AsJson, Force, TimeLimit
-from pdp_calibrate.cli.output import check_outputs, print_json, say
+from pdp_calibrate.cli.output import opened_outputs, print_json, say
 
 
 @command(
@@ -59,30 +59,32 @@ def registry(
     from pdp_calibrate.jobs.load import explainable
     from pdp_calibrate.show.registry import as_yaml, registry_entry
 
-    check_outputs(output, force=force, kept=[file], ledgers=[ledger, anchor])
-    found = explainable(file, time_limit=time_limit)
-    if not isinstance(found, pdp.Calibration | pdp.Release):
-        raise pdp.PdpError(f"{file} holds a ledger: name a release, and the ledger with --ledger.")
-    entry = registry_entry(
-        found,
-        name=name,
-        curators=curator,
-        intended_use=use,
-        region=region,
-        authors=author,
-        description=description,
-        published=date,
-        sector=sector,  # type: ignore[arg-type]  # checked against the schema
-        sources=sources,
-        justification=justification,
-        ledger=None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor),
-    )
-    text = as_yaml(entry)
-    if output is not None:
-        with output.open("w" if force else "x", encoding="utf-8") as written:
-            written.write(text + "\n")
-        say(f"Written to {output}.", quiet=json)
-    if json:
-        print_json(entry)
-    elif output is None:
-        say(text)
+    kept = [file]
+    with opened_outputs(output, force=force, kept=kept, ledgers=[ledger, anchor]) as files:
+        found = explainable(file, time_limit=time_limit)
+        if not isinstance(found, pdp.Calibration | pdp.Release):
+            raise pdp.PdpError(
+                f"{file} holds a ledger: name a release, and the ledger with --ledger."
+            )
+        entry = registry_entry(
+            found,
+            name=name,
+            curators=curator,
+            intended_use=use,
+            region=region,
+            authors=author,
+            description=description,
+            published=date,
+            sector=sector,  # type: ignore[arg-type]  # checked against the schema
+            sources=sources,
+            justification=justification,
+            ledger=None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor),
+        )
+        text = as_yaml(entry)
+        files.write(output, text + "\n")
+        if output is not None:
+            say(f"Written to {output}.", quiet=json)
+        if json:
+            print_json(entry)
+        elif output is None:
+            say(text)

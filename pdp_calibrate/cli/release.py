@@ -24,7 +24,13 @@ from pdp_calibrate.cli.options import (
     source_of,
     with_rest,
 )
-from pdp_calibrate.cli.output import check_outputs, release_facts, show_result, write_report
+from pdp_calibrate.cli.output import (
+    Delivery,
+    opened_outputs,
+    release_facts,
+    show_result,
+    write_report,
+)
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
@@ -87,35 +93,50 @@ def release(
     if rest and "ledger" not in options:
         raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
     options = with_rest(options, query) if rest else options
-    check_outputs(
+    with opened_outputs(
         output,
         force=force,
         reports=[report],
         kept=[table.get("file"), table.get("database"), options.get("model"), calibration],
         ledgers=[options.get("ledger"), options.get("anchor")],
-    )
-    job = job_for(query, options, learning)
-    ledger = ledger_of(job)
-    found: AnyRelease
-    if calibration is None:
-        job = job_for(query, {**options, "ledger": ledger, "anchor": None}, learning)
-        found = run(job, source_of(table).read())
-    else:
-        found = _stored(calibration, options.get("time_limit")).release(
-            source_of(table).read(),
-            value=value,
-            groups=options.get("groups"),
-            order_by=options.get("order_by"),
-            time_format=options.get("time_format"),
-            ledger=ledger,
-            step=step if ledger is None else step_in(ledger, step),
-        )
-    note = "" if ledger is None else f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
-    facts = release_facts(found, query or ["answer"])
-    show_result(found, facts, output=output, force=force, json=json, note=note)
-    if report is not None:
-        said = document_of(table)
-        write_report(found, report, ledger=ledger, quiet=json, document=said)
+    ) as files:
+        job = job_for(query, options, learning)
+        ledger = ledger_of(job)
+        found: AnyRelease
+        if calibration is None:
+            job = job_for(query, {**options, "ledger": ledger, "anchor": None}, learning)
+            found = run(job, source_of(table).read())
+        else:
+            found = _stored(calibration, options.get("time_limit")).release(
+                source_of(table).read(),
+                value=value,
+                groups=options.get("groups"),
+                order_by=options.get("order_by"),
+                time_format=options.get("time_format"),
+                ledger=ledger,
+                step=step if ledger is None else step_in(ledger, step),
+            )
+
+        def budget() -> str:
+            if ledger is None:
+                return ""
+            return f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
+
+        def charged() -> str:
+            return budget() or f"It leaked up to ε = {found.calibration.total_epsilon:.4g}."
+
+        with Delivery(found.to_dict, charged) as delivery:
+            show_result(
+                found,
+                lambda: release_facts(found, query or ["answer"]),
+                files=files,
+                output=output,
+                json=json,
+                note=budget,
+                delivery=delivery,
+            )
+            said = document_of(table)
+            write_report(found, report, files=files, ledger=ledger, quiet=json, document=said)
 
 
 def _stored(path: Path, time_limit: float | None) -> AnyCalibration:

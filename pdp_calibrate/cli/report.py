@@ -10,7 +10,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AnchorFile, AsJson, Force, TimeLimit
-from pdp_calibrate.cli.output import check_outputs, print_json, write_report
+from pdp_calibrate.cli.output import opened_outputs, print_json, write_report
 from pdp_calibrate.core.model import header
 
 
@@ -47,13 +47,14 @@ def report(
     """
     from pdp_calibrate.jobs.load import explainable
 
-    check_outputs(force=force, reports=[output], kept=[file], ledgers=[ledger, anchor])
-    found = explainable(file, anchor=anchor, time_limit=time_limit)
-    book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
-    document = {
-        "title": title, "data": data, "purpose": purpose,
-        "author": author, "date": date, "sign": sign,
-    }  # fmt: skip
-    write_report(found, output, ledger=book, quiet=json, document=document)
-    if json:
-        print_json(header("Report") | {"path": str(output)})
+    books = [ledger, anchor]
+    with opened_outputs(force=force, reports=[output], kept=[file], ledgers=books) as files:
+        found = explainable(file, anchor=anchor, time_limit=time_limit)
+        book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
+        document = {
+            "title": title, "data": data, "purpose": purpose,
+            "author": author, "date": date, "sign": sign,
+        }  # fmt: skip
+        write_report(found, output, files=files, ledger=book, quiet=json, document=document)
+        if json:
+            print_json(header("Report") | {"path": str(output)})

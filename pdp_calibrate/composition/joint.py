@@ -48,6 +48,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.gaussian_dp import precision_of
 from pdp_calibrate.core.model import SMALL_TABLE, Model
 from pdp_calibrate.core.problem import (
     LAPLACE,
@@ -461,7 +462,7 @@ class NoisyAnswers:
 
     def plus(self, part: Contributions, scale: float, *, rounding: float) -> NoisyAnswers:
         """Return the same after one more answer; the caller counts the choice."""
-        added = (1 / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
+        added = precision_of(scale) * (1 + 8 * UNIT_ROUNDOFF)
         off = (2 * rounding / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
         precisions = dict(zip(map(id, self.parts), self.precisions, strict=True))
         precisions[id(part)] = (precisions.get(id(part), 0.0) + added) * ROUND_UP

@@ -37,6 +37,7 @@ from pdp_calibrate.errors import PdpError
 _ERROR = 1e-13  # relative, of a computed δ: ten times what is seen
 
 _SMALLEST = math.ulp(0.0)
+_LARGEST_ROOT = 1e150  # its square, and the square of its inverse, are normal floats
 
 _FOR_THE_LAW = 1 - 2.0**-40  # share of δ for the proof; the sampler needs 1e-300 of the rest
 
@@ -247,6 +248,20 @@ def check_drawn(epsilon: float, delta: float, scales: Sequence[float]) -> None:
             f"scale {min(scales):.3g} is too close to the smallest floats: noise of this size is"
             " too coarse to certify a delta. Measure the values in another unit."
         )
+
+
+def precision_of(scale: float) -> float:
+    """Return σ^-2, within a rounding error; raise where floats cannot hold it.
+
+    Precisions of several answers are added: one that vanished would count nothing.
+    """
+    if not 1 / _LARGEST_ROOT < scale < _LARGEST_ROOT:
+        raise PdpError(
+            f"scale {scale:.3g} cannot be added to others in floats, which hold its square from"
+            f" {1 / _LARGEST_ROOT:.0e} to {_LARGEST_ROOT:.0e} only: measure the values in another"
+            " unit."
+        )
+    return (1 / scale) ** 2
 
 
 def rho_of(mu: float) -> float:

@@ -28,7 +28,7 @@ from pdp_calibrate.core.model import (
     position_of,
 )
 from pdp_calibrate.core.schema_parts import DOMAINS, NESTED
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, printable
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.problem import Bracket, Limits, Problem
@@ -306,7 +306,7 @@ class JointTable(Model):
 
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.probabilities.shape))
-        names = ", ".join(map(str, self.names))
+        names = printable(", ".join(map(str, self.names)))
         return f"JointTable({names}; {sizes} cells, {self.provenance})"
 
 

@@ -15,7 +15,7 @@ from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import header
-from pdp_calibrate.errors import ModelError, PdpError, QueryError
+from pdp_calibrate.errors import ModelError, PdpError, QueryError, printable
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.columns import kind_of
 from pdp_calibrate.frames.open import columns_of
@@ -132,7 +132,7 @@ class Advice:
         if self.choice is None:
             named = ", ".join(f"{name} ({kind})" for name, kind in self.columns.items())
             lines += ["", f"Columns: {named}."]
-        return "\n".join(line for line in _spaced(lines)).strip()
+        return printable("\n".join(line for line in _spaced(lines)).strip(), lines=True)
 
 
 def _spaced(lines: Sequence[str]) -> list[str]:

@@ -68,6 +68,12 @@ def adversaries_from(text: str) -> Adversaries:
     )
 
 
+def _path(text: str) -> Path:
+    if "\0" in text:
+        raise PdpError("the name of a file has no NUL character in it.")
+    return Path(text)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -173,7 +179,7 @@ TEXT = Form(schema=parts.TEXT)
 POSITIVE = Form(schema=parts.POSITIVE, kind=float)
 COUNT = Form(schema={"type": "integer", "minimum": 1}, kind=int)
 SWITCH = Form(schema={"type": "boolean"}, kind=bool)
-FILE = Form(schema=parts.TEXT, kind=Path, from_plan=Path)
+FILE = Form(schema=parts.TEXT, kind=Path, from_plan=_path)
 NAMES = Form(
     schema=parts.items(parts.TEXT),
     from_text=lambda text: tuple(text.split(",")),

@@ -73,8 +73,8 @@ class Option:
     """Its names on the command line, where they differ."""
     key: str | None = None
     """Its name in a plan, where it differs."""
-    default: Any = None
-    """Its default."""
+    needed: bool = False
+    """Whether it has no default: it, or what can stand in its place, is asked for."""
 
 
 class Table(TypedDict, total=False):
@@ -316,12 +316,13 @@ class Options(TypedDict, total=False):
         float | None,
         Option(
             words="How much anyone may learn about anyone: odds shift by a factor of e^epsilon at"
-            " most (1: times 2.7, so that a belief of 1 % becomes at most 2.7 %). None (--rest on"
-            " the command line) releases as much as still fits the ledger.",
+            " most (1: times 2.7, so that a belief of 1 % becomes at most 2.7 %). It has no"
+            " default: give it, or belief. None (--rest on the command line) releases as much as"
+            " still fits the ledger.",
             group=QUERY,
             form=forms.POSITIVE,
             flags=("--epsilon", "-e"),
-            default=1.0,
+            needed=True,
         ),
     ]
     belief: Annotated[
@@ -552,7 +553,7 @@ class Job:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
         if "belief" in said:
-            said["epsilon"] = _epsilon_of(said.pop("belief"), said)
+            said["epsilon"] = epsilon_of(said.pop("belief"), said)
         for name, defaults in _DEFAULTS.items():
             if name in said and said[name] in defaults:
                 del said[name]  # as if nothing had been said
@@ -731,7 +732,12 @@ class Job:
         if "mu" in given or "rho" in given:
             mu = given["mu"] if "mu" in given else gaussian_dp.mu_of_rho(given["rho"])
             return gaussian_dp.epsilon_of(mu, given.get("delta", 1e-6))
-        return self.options.get("epsilon", OPTIONS["epsilon"].default)
+        self.check_strength()
+        return self.options["epsilon"]
+
+    def check_strength(self) -> None:
+        """Raise unless it is said how much may leak: nobody else can choose that."""
+        ask_for_strength(self.options)
 
     @property
     def value(self) -> Hashable | None:
@@ -749,7 +755,21 @@ class Job:
         return cast("Sequence[Hashable] | str | None", found)
 
 
-def _epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
+STRENGTHS = ("epsilon", "belief", "mu", "rho")
+"""Options that say how much may leak; one of them is needed."""
+
+
+def ask_for_strength(said: Mapping[str, Any]) -> None:
+    """Raise unless one of them is given."""
+    if not set(STRENGTHS) & set(said):
+        raise QueryError(
+            "say how much anyone may learn about anyone: epsilon=1.0 (--epsilon 1), at which odds"
+            " shift by a factor of at most 2.7; or belief=(0.01, 0.03) (--belief 1%:3%), a belief"
+            " before and after. With a ledger, epsilon=None (--rest) is as much as still fits."
+        )
+
+
+def epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
     """Return the ε at which a belief moves no further than allowed."""
     if "epsilon" in said:
         raise QueryError("belief= stands in the place of epsilon=: give one of them.")

@@ -19,6 +19,7 @@ from pdp_calibrate.core.model import LATER, SCHEMA, Model, is_later
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
+from pdp_calibrate.ledger.store import check_path
 
 Stored = Model | AnyCalibration | AnyRelease | Ledger | PeopleLedger
 
@@ -55,6 +56,7 @@ def load(
     ...     round(pdp.load(file).scale, 4)
     1.1894
     """
+    check_path(path, what="object to read")
     place = Path(path)
     text, described = _described(place)
     with damage_refused(str(place)):

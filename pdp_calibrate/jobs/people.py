@@ -14,7 +14,6 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon, plain
@@ -44,6 +43,7 @@ from pdp_calibrate.jobs.rows import (
 from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
+from pdp_calibrate.ledger.store import SafeFile
 
 
 class PeopleTable:
@@ -79,7 +79,7 @@ class PeopleTable:
     ) -> None:
         self._settle(frame, said)
         begun = None
-        if ledger is not None and Path(ledger).exists():
+        if ledger is not None and SafeFile.at(ledger, what="ledger").exists:
             begun = PeopleLedger.open(ledger, anchor=anchor)
         if self._said.get("keep_seed") == DRAW:
             kept = None if begun is None else begun.declared.get("keep_seed")
@@ -169,7 +169,9 @@ class PeopleTable:
         said = dict(self._said)
         if options.get("correlation") is None and options.get("persistence") is None:
             said.pop("every", None)  # gaps matter to a series alone
-        return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
+        job = Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
+        job.check_strength()
+        return job
 
     def calibrated(self, job: Job, *, times: bool = True) -> tuple[Calibration, dict[str, Any]]:
         """Find the scale of one answer, and how to read the table for it; nothing is spent.

@@ -25,6 +25,7 @@ from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
 from pdp_calibrate.jobs.signature import ASKED, TABLE
+from pdp_calibrate.ledger.store import check_path
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -165,6 +166,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     PlanError
         With the place in the plan, in one line.
     """
+    check_path(path, what="plan", error=PlanError)
     place = Path(path)
     try:
         found = tomllib.loads(place.read_text(encoding="utf-8"))

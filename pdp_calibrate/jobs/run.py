@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
+from pdp_calibrate.calibration.release import (
+    EVERY_COLUMN,
+    Layout,
+    checked_layout,
+    remember_release,
+    warn_of_second,
+)
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
@@ -72,8 +78,13 @@ class Task:
         return self.queries[0] if len(self.queries) == 1 else list(self.queries)
 
 
-def run(job: Job, frame: Any) -> AnyRelease:
-    """Calibrate for a frame and release; what is asked together is released together."""
+def run(job: Job, frame: Any, *, stacklevel: int = 2) -> AnyRelease:
+    """Calibrate for a frame and release; what is asked together is released together.
+
+    A second release about the same frame object that no ledger counts gives a warning before
+    anything is drawn; `stacklevel` says whose call it shows, as in `warnings.warn`.
+    """
+    job.check_strength()  # before a row is read
     ledger = ledger_of(job)
     (job,) = with_seeds([job], _past(ledger))
     task = task_of(job, frame, model_of(job, frame, ledger=ledger))
@@ -84,9 +95,14 @@ def run(job: Job, frame: Any) -> AnyRelease:
                 f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
             )
         drawn = drawn_by(job, ledger)
-        return ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
-    found = calibrate_task(job, task, ledger=ledger)
-    return found.release(frame, ledger=ledger, **task.columns)
+        found = ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
+    else:
+        calibration = calibrate_task(job, task, ledger=ledger)
+        counted = ledger is not None
+        warn_of_second(frame, "this table has had", counted=counted, stacklevel=stacklevel + 1)
+        found = calibration.release(frame, ledger=ledger, **task.columns)
+    remember_release(frame)
+    return found
 
 
 def ledger_of(job: Job) -> Ledger | None:
@@ -391,7 +407,7 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     """
     found: Sequence[AnyCalibration | None]
     if plan.people is not None:
-        table = _people(plan, begun=plan.ledger is not None and plan.ledger.exists())
+        table = _people(plan)
         found = [table.calibrated(job)[0] for job in plan.jobs]
     elif plan.jobs[0].learns_from_secrets and not _has_begun(plan):
         _check_before_learning(plan, plan.source.header())
@@ -417,7 +433,9 @@ def run_plan(plan: Plan) -> Outcome:
         If all of them together would exceed the budget. Nothing was released.
     """
     if plan.people is not None:
-        table = _people(plan, begun=True)
+        table = _people(plan)
+        if plan.ledger is not None and not plan.ledger.exists():
+            table.ledger.keep_in(plan.ledger, anchor=plan.anchor)
         return _outcome(plan, table.release(plan.jobs), table.ledger)
     frame = plan.source.read()
     begun = _learned_ledger(plan, frame)
@@ -442,10 +460,11 @@ def _outcome(plan: Plan, releases: Sequence[AnyRelease], ledger: Ledger | People
     )
 
 
-def _people(plan: Plan, *, begun: bool) -> PeopleTable:
+def _people(plan: Plan) -> PeopleTable:
     """Return the table of a plan about people; before it is begun, with a budget in memory."""
     from pdp_calibrate.jobs.people import PeopleTable  # which lowers questions as this file does
 
+    begun = plan.ledger is not None and plan.ledger.exists()
     return PeopleTable(
         plan.source.read(),
         plan.people or {},
@@ -605,18 +624,20 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
     }
     adversaries = _adversaries(plan)
     if plan.ledger is None or not plan.ledger.exists():
-        return Ledger(
+        ledger = Ledger(
             model,
             epsilon=plan.epsilon,
             delta=plan.delta,
             noise=plan.noise,
             pure=plan.pure,
             repeats=_repeats(plan),
-            path=plan.ledger,
             adversaries=adversaries,
             draw=plan.draw or "first",
-            **options,
+            time_limit=options["time_limit"],
         )
+        if plan.ledger is not None:
+            ledger.keep_in(plan.ledger, anchor=plan.anchor)
+        return ledger
     ledger = Ledger.open(plan.ledger, model=model, **options)
     if (ledger.delta or None, ledger.allowance.pure) != (plan.delta, plan.pure):
         raise LedgerError(

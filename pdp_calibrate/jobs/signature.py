@@ -81,6 +81,6 @@ def _parameter(name: str) -> inspect.Parameter:
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=OPTIONS[name].default,
+        default=inspect.Parameter.empty if OPTIONS[name].needed else None,
         annotation=getattr(hint, "__forward_arg__", hint),
     )

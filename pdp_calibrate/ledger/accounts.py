@@ -14,10 +14,11 @@ import abc
 import dataclasses
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
 from pdp_calibrate.calibration.calibrate import CalibrationOptions, calibrate, leakage_of
@@ -42,7 +43,7 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.allowance import Allowance
-from pdp_calibrate.ledger.store import Pages, State
+from pdp_calibrate.ledger.store import FileStore, Pages, State
 
 _ATTEMPTS = 3  # to search while others may write
 
@@ -54,6 +55,8 @@ CLOSE = 1e-6
 class Budget(abc.ABC):
     """What every ledger reports about its budget and its releases."""
 
+    kind: ClassVar[str]
+    """What its file says that it is."""
     _epsilon: float
     _pages: Pages
 
@@ -71,6 +74,12 @@ class Budget(abc.ABC):
     def remaining(self) -> float:
         """What is left of the budget; a release of this ε alone may still not fit."""
         return self._epsilon - self.spent
+
+    def keep_in(
+        self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Let the first entry of a ledger in memory begin its file: what is refused leaves none."""
+        self._pages.later = FileStore(path, anchor=anchor, kind=self.kind)
 
     @property
     def history(self) -> tuple[Entry, ...]:

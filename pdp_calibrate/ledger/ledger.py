@@ -167,6 +167,8 @@ class Ledger(Budget):
     0.3999
     """
 
+    kind = "Ledger"
+
     def __init__(
         self,
         model: Model,

@@ -44,6 +44,7 @@ from pdp_calibrate.composition.joint import NoisyAnswers, Spending
 from pdp_calibrate.core.adversary import EVERYONE
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.gaussian_dp import precision_of
 from pdp_calibrate.core.model import Model, field_of, header
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import lower
@@ -119,6 +120,8 @@ class PeopleLedger(Budget):
     anchor
         A second path, elsewhere, that must agree with it: see `Ledger`.
     """
+
+    kind = "PeopleLedger"
 
     def __init__(
         self,
@@ -362,7 +365,7 @@ class PeopleLedger(Budget):
                     pure[name],
                     strengths[name],
                     NoisyAnswers(
-                        precisions=tuple((1 / scale) ** 2 * (1 + 1e-12) for scale in drawn),
+                        precisions=tuple(precision_of(scale) * (1 + 1e-12) for scale in drawn),
                         rounding=totals[name].noisy.rounding if name in totals else 0.0,
                         choices=choices,
                     ),
@@ -430,7 +433,7 @@ class PeopleLedger(Budget):
 
 
 def _file(path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> FileStore:
-    return FileStore(path, anchor=anchor, kind="PeopleLedger")
+    return FileStore(path, anchor=anchor, kind=PeopleLedger.kind)
 
 
 @damage_refused("the ledger", kind=LedgerError)

@@ -10,6 +10,11 @@ releases when a process dies, so no lock is ever stale. The new content goes to 
 synced to disk and replaces the old one atomically. Neither that file nor the lock is ever opened
 through a symbolic link that somebody planted in the folder.
 
+Somebody may delete the file of the lock while it is held: the next process then makes another one,
+and both would hold "the" lock. So the ledger itself is locked too, and a lock counts only if, once
+it is held, its path still leads to what was locked; else it is taken again. Windows deletes and
+replaces no file that is open, so there the file of the lock is enough.
+
 **The anchor** is a second file, elsewhere, that must agree with a ledger: it detects old copies and
 ledgers that were started over. It holds the checksum of the ledger's last state. Before the ledger
 is written, the next state is noted beside the present one; afterwards only the new one is kept, and
@@ -43,7 +48,7 @@ from typing import Any, Protocol, TypeVar
 
 from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.core.model import FORMAT, LATER, SCHEMA, is_later
-from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.errors import LedgerError, PdpError
 
 T = TypeVar("T")
 
@@ -66,11 +71,11 @@ class Store(Protocol):
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the state, or raise; returns when it is durable."""
 
+    def begin(self, state: Mapping[str, Any]) -> None:
+        """Write the first state; refuse to begin a ledger where there is one."""
+
     def holds(self, state: Mapping[str, Any]) -> bool:
         """Whether the state is certain to be one that was read, and is still there, unchanged."""
-
-    def check_new(self) -> None:
-        """Refuse to begin a ledger where there is one."""
 
 
 class MemoryStore:
@@ -99,20 +104,26 @@ class MemoryStore:
         self._refuse_copies()
         self._text = json.dumps(state)
 
+    begin = write  # memory holds nothing yet
+
     def holds(self, state: Mapping[str, Any]) -> bool:
         """Whether the state is the one in memory."""
         return self.read() == state
 
-    def check_new(self) -> None:
-        """Allow a new ledger: memory holds nothing yet."""
+    def __reduce__(self) -> Any:
+        """Refuse to be copied or pickled: each copy would have the whole budget."""
+        raise LedgerError(_ONE_MEMORY)
 
     def _refuse_copies(self) -> None:
         if os.getpid() != self._process:
-            raise LedgerError(
-                "a ledger in memory belongs to the process that began it: a copy in another one"
-                " would spend the same budget again. Keep it in a file, with path=, and open it"
-                " in each process."
-            )
+            raise LedgerError(_ONE_MEMORY)
+
+
+_ONE_MEMORY = (
+    "a ledger in memory belongs to the process that began it, and has no copies: a copy would spend"
+    " the same budget again. Keep it in a file, with path= (People: ledger=), and open it where it"
+    " is needed."
+)
 
 
 class FileStore:
@@ -139,14 +150,12 @@ class FileStore:
                 held.enter_context(self._anchor.locked())
             yield
 
-    def check_new(self) -> None:
-        """Refuse to start a ledger where there is one, or was one: its anchor remembers it."""
-        if self._file.exists:
-            raise LedgerError(
-                f"there is a ledger at {self._file.path} already: open it to go on with it."
-            )
+    def begin(self, state: Mapping[str, Any]) -> None:
+        """Write the first state, where there is no ledger, nor was one: its anchor remembers it."""
+        self._file.check_new()
         if self._anchor is not None:
             self._anchor.check_new()
+        self._write(state, new=True)
 
     def read(self) -> dict[str, Any]:
         """Parse the file, check its sum and compare it with the anchor.
@@ -186,6 +195,9 @@ class FileStore:
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the file; the anchor notes the new state first, and accepts it last."""
+        self._write(state, new=False)
+
+    def _write(self, state: Mapping[str, Any], *, new: bool) -> None:
         present = state.get("checksum")
         coming = {key: value for key, value in state.items() if key != "checksum"}
         coming["version"] = FORMAT  # a ledger of an earlier version is upgraded by its first entry
@@ -195,7 +207,7 @@ class FileStore:
         content = _lines({**coming, "checksum": checksum}).encode()
         if self._anchor is not None:
             self._anchor.announce(present=present, coming=checksum)
-        self._file.write(content)
+        self._file.write(content, new=new)
         self._summed = content, checksum
         if self._anchor is not None:
             self._anchor.settle(checksum)
@@ -249,13 +261,14 @@ class Pages:
     """Reads and appends entries; detects entries that went missing."""
 
     store: Store
+    later: Store | None = None
+    """Where the state goes with its first entry, and stays from then on; it must not be begun."""
     _seen: list[State] = field(default_factory=list)
 
     def start(self, heading: State, draw: str, entries: list[State]) -> None:
         """Open a new ledger with its first entries, where there is none."""
         with self.store.locked():
-            self.store.check_new()
-            self.store.write({**heading, "draws": [_draw_name(draw)], "entries": entries})
+            self.store.begin({**heading, "draws": [_draw_name(draw)], "entries": entries})
             self._seen = entries[:]
 
     def read(self) -> State:
@@ -288,24 +301,34 @@ class Pages:
 
         If the caller raises, nothing is written; when this ends, the change is durable.
         """
-        with self.store.locked():
+        with self._kept().locked():
             state = self._read()
             yield state
+            self._write(state)
+
+    def _kept(self) -> Store:
+        return self.store if self.later is None else self.later
+
+    def _write(self, state: State) -> None:
+        """Write a state under the lock; the first entry of a ledger may begin its file."""
+        if self.later is None:
             self.store.write(state)
-            self._seen = state["entries"][:]
+        else:
+            self.later.begin(state)
+            self.store, self.later = self.later, None
+        self._seen = state["entries"][:]
 
     def replace(self, before: State, after: State) -> bool:
         """Write a state that was made from another one, unless others changed that meanwhile.
 
         Returns whether it was written; then it is durable.
         """
-        with self.store.locked():
+        with self._kept().locked():
             # The same bytes as before need not be read again, unless more was seen meanwhile.
             if not self.store.holds(before) and self._read() != before:
                 return False
             _refuse_lost(before["entries"], self._seen)
-            self.store.write(after)
-            self._seen = after["entries"][:]
+            self._write(after)
         return True
 
     def add_draw(self, name: str) -> None:
@@ -337,6 +360,12 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are checked f
 _BYTES = getattr(os, "O_BINARY", 0)  # of Windows
 
 
+def check_path(path: object, *, what: str, error: type[PdpError] = PdpError) -> None:
+    """Refuse what is no path; a number would name an open file of the process."""
+    if not isinstance(path, str | os.PathLike):
+        raise error(f"the {what} is given by the path of its file, got {type(path).__name__}.")
+
+
 @dataclass(frozen=True)
 class SafeFile:
     """A file that is read as a whole and replaced as a whole, shared between processes."""
@@ -349,6 +378,7 @@ class SafeFile:
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, what: str) -> SafeFile:
         """Name a file by any path that leads to it."""
+        check_path(path, what=what, error=LedgerError)
         try:
             return cls(what, Path(os.path.realpath(path)))
         except ValueError as error:  # a NUL in it
@@ -361,27 +391,15 @@ class SafeFile:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock file beside it."""
-        place = self.path.with_name(self.path.name + ".lock")
-        flags = os.O_RDWR | os.O_CREAT | _NO_LINK
-        try:
-            if place.is_symlink():
-                raise OSError(None, "its lock file is a symbolic link")  # noqa: TRY301
-            handle = os.open(place, flags, 0o666)  # less what the umask says
-        except OSError as error:
-            raise self._unwritable(error) from error
-        try:
+        """Hold the lock file beside it, and the lock of the file itself where there is one."""
+        with contextlib.ExitStack() as held:
             try:
-                lock(handle)
+                held.enter_context(_locked(lock_of(self.path), create=True))
+                if sys.platform != "win32":
+                    held.enter_context(_locked(self.path, create=False))
             except OSError as error:
                 raise self._unwritable(error) from error
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):  # closing it gives the lock back too
-                    unlock(handle)
-        finally:
-            os.close(handle)
+            yield
 
     def read(self) -> bytes:
         """Return the content."""
@@ -394,7 +412,14 @@ class SafeFile:
             ) from error
         return content
 
-    def write(self, content: bytes) -> None:
+    def check_new(self) -> None:
+        """Refuse to begin a file where there is one."""
+        if os.path.lexists(self.path):
+            raise LedgerError(
+                f"there is a {self.what} at {self.path} already: open it to go on with it."
+            )
+
+    def write(self, content: bytes, *, new: bool = False) -> None:
         """Write aside, sync, replace, sync the folder; called under the lock."""
         aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}.tmp")
         try:
@@ -411,11 +436,14 @@ class SafeFile:
                 sync(file.fileno())
             if mode is not None:  # who may read and write it stays as it was
                 aside.chmod(stat.S_IMODE(mode))
+            if new:  # there was no file to lock: once more, since its lock may have been deleted
+                self.check_new()
             put_in_place(aside, self.path)
         except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
-            raise self._unwritable(error) from error
 
     def _tidy(self) -> None:
         """Remove what killed processes left aside; links are removed, never followed."""
@@ -438,6 +466,54 @@ class SafeFile:
             f"the {self.what} {self.path} cannot be written: {error.strerror}. Nothing was"
             " released."
         )
+
+
+def lock_of(path: Path) -> Path:
+    """Return where the lock of a file is."""
+    return path.with_name(path.name + _LOCK)
+
+
+@contextlib.contextmanager
+def _locked(place: Path, *, create: bool) -> Iterator[None]:
+    """Hold the lock of what a path leads to; without `create` nothing is held if there is none."""
+    while True:
+        handle = _opened(place, create=create)
+        if handle is None:
+            yield
+            return
+        try:
+            lock(handle)
+            try:
+                if _is_at(handle, place):
+                    yield
+                    return
+            finally:
+                with contextlib.suppress(OSError):  # closing it gives the lock back too
+                    unlock(handle)
+        finally:
+            os.close(handle)
+
+
+def _opened(place: Path, *, create: bool) -> int | None:
+    if place.is_symlink():
+        raise OSError(None, "its lock file is a symbolic link")
+    flags = os.O_RDWR | _NO_LINK
+    if create:
+        return os.open(place, flags | os.O_CREAT, 0o666)  # less what the umask says
+    try:
+        return os.open(place, flags)
+    except FileNotFoundError:
+        return None
+    except PermissionError:  # locks of a local disk need no more
+        return os.open(place, os.O_RDONLY | _NO_LINK)
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    """Whether a path still leads to a file that was opened there; on Windows it always does."""
+    try:
+        return sys.platform == "win32" or os.path.samestat(os.fstat(handle), os.lstat(place))
+    except FileNotFoundError:
+        return False
 
 
 _ANCHOR = "LedgerAnchor"
@@ -501,6 +577,34 @@ class Anchor:
             if (described["schema"], described["type"]) == (SCHEMA, _ANCHOR):
                 return described["state"], described["next"]
         raise LedgerError(f"{self.path} is not the anchor of a ledger.")
+
+
+def is_ledger(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to a ledger, also a damaged one, to its anchor, or to the lock of one.
+
+    Content decides, not the name; an `OSError` says that it cannot be read. The copy that
+    `Ledger.certified` returns has no checksum, and cannot be opened as a ledger: it is none.
+    """
+    place = Path(os.path.realpath(path))
+    if place.name.endswith(_LOCK):
+        return is_ledger(place.with_name(place.name.removesuffix(_LOCK)))
+    if not place.is_file():  # a device or pipe is not read
+        return False
+    with place.open("rb") as file:
+        start = file.read(_HEADING)
+        if not _BEGINS.search(start):
+            return False
+        content = start + file.read()
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):  # damaged, and perhaps to be mended by hand
+        return True
+    return isinstance(found, dict) and (found.get("type") == _ANCHOR or "checksum" in found)
+
+
+_LOCK = ".lock"
+_HEADING = 4096  # bytes, in which a file says what it is
+_BEGINS = re.compile(rb'"type"\s*:\s*"(%s)"' % "|".join([*KINDS, _ANCHOR]).encode())
 
 
 PATIENCE = 5.0

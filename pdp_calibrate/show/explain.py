@@ -9,10 +9,9 @@ from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import PdpError, printable
 from pdp_calibrate.families.stream.refresh import Refresh, period_words
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.accounts import Entry

@@ -12,11 +12,11 @@ from typing import Any
 
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.check import PROVED, check
-from pdp_calibrate.core.cards import printable
-from pdp_calibrate.errors import MissingLibraryError, PdpError
+from pdp_calibrate.errors import MissingLibraryError, PdpError, printable
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import plots
 from pdp_calibrate.show.numbers import beside_noise, ordinary, width
+from pdp_calibrate.show.output_file import OutputFile
 from pdp_calibrate.show.summary import Document, Reportable, Summary, summarise
 
 _PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "learning", "interval")
@@ -69,6 +69,7 @@ def report(
     date: str | None = None,
     sign: bool = False,
     checked: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Write one HTML page about a calibration, a release or a ledger, for the person who signs.
 
@@ -101,17 +102,22 @@ def report(
     checked
         Whether the stand-alone checker is to prove the calibration first, so that the page says
         "independently checked". What it cannot prove raises, and no page is written.
+    overwrite
+        Whether a file that is there may be replaced; a ledger never is.
 
     Returns
     -------
     Path
         Where the page is.
     """
-    answer = _proved(subject) if checked else None
-    document = Document(
-        title=title, data=data, purpose=purpose, author=author, date=date, sign=sign, checked=answer
-    )
-    return written_to(path, summarise(subject, ledger=ledger, document=document))
+    with OutputFile(path, overwrite=overwrite) as file:
+        answer = _proved(subject) if checked else None
+        document = Document(
+            title=title, data=data, purpose=purpose, author=author, date=date, sign=sign,
+            checked=answer,
+        )  # fmt: skip
+        file.write(render(summarise(subject, ledger=ledger, document=document)))
+    return file.path
 
 
 def _proved(subject: Reportable) -> str:
@@ -122,17 +128,6 @@ def _proved(subject: Reportable) -> str:
     if code != PROVED:
         raise PdpError(f"the independent check does not prove it. {answer}")
     return answer
-
-
-def written_to(path: str | os.PathLike[str], summary: Summary) -> Path:
-    """Write the page of a summary."""
-    page = render(summary)
-    target = Path(path)
-    try:
-        target.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise PdpError(f"the report cannot be written to {target}: {error.strerror}.") from error
-    return target
 
 
 def render(summary: Summary) -> str:

@@ -33,7 +33,7 @@ def test_the_scale_is_that_of_the_largest_household():
     assert total.scale == pytest.approx(100 * (1 + 2 * 0.4), rel=1e-6)
     mean = PEOPLE.pdp.mean("income", **INCOME).calibration
     assert mean.scale == pytest.approx(total.scale / 6, rel=1e-6)
-    unknown = PEOPLE.pdp.sum("income", bounds=(0, 100), groups="household").calibration
+    unknown = PEOPLE.pdp.sum("income", bounds=(0, 100), groups="household", epsilon=1.0).calibration
     assert unknown.scale == pytest.approx(300, rel=1e-6)
     count = PEOPLE.pdp.count("ill", values={1}, epsilon=0.5, **ILL).calibration
     assert count.scale == pytest.approx(6.0, rel=1e-9)
@@ -44,10 +44,12 @@ def test_the_scale_is_that_of_the_largest_household():
 
 def test_a_series_uses_the_correlation_of_neighbours():
     hours = pd.DataFrame({"hour": [3, 1, 2, 0], "load": [1.0, 2.0, 3.0, 4.0]})
-    release = hours.pdp.sum("load", bounds=(0, 10), order_by="hour", correlation=0.5)
+    release = hours.pdp.sum("load", bounds=(0, 10), order_by="hour", correlation=0.5, epsilon=1.0)
     assert release.calibration.scale == pytest.approx(10 * (1 + 2 * 0.5 + 0.25), rel=1e-6)
     meters = pd.concat([hours.assign(meter=m) for m in range(3)])
-    same = meters.pdp.sum("load", bounds=(0, 10), groups="meter", order_by="hour", correlation=0.5)
+    same = meters.pdp.sum(
+        "load", bounds=(0, 10), groups="meter", order_by="hour", correlation=0.5, epsilon=1.0
+    )
     assert same.calibration.scale == pytest.approx(release.calibration.scale, rel=1e-6)
 
 
@@ -97,38 +99,43 @@ def test_crossing_regions_leak_no_more_than_promised(seed):
 def test_a_model_of_the_groups_is_checked_against_their_sizes():
     couples = pdp.BinaryGroup(count_probabilities=[0.5, 0.2, 0.3])
     with pytest.raises(pdp.ModelError, match="groups of size 1"):
-        PEOPLE.pdp.count("ill", values={1}, groups="household", model=couples)
+        PEOPLE.pdp.count("ill", values={1}, groups="household", model=couples, epsilon=1.0)
     sizes = [
         pdp.BinaryGroup(count_probabilities=p)
         for p in ([0.5, 0.5], [0.5, 0.2, 0.3], [0.4, 0.2, 0.1, 0.3])
     ]
     blocks = pdp.Blocks(models=sizes, counts=[1, 1, 1])
-    release = PEOPLE.pdp.count("ill", values={1}, groups="household", model=blocks)
+    release = PEOPLE.pdp.count("ill", values={1}, groups="household", model=blocks, epsilon=1.0)
     assert release.calibration.scale <= 3
-    mean = PEOPLE.pdp.mean("ill", groups="household", model=blocks)
+    mean = PEOPLE.pdp.mean("ill", groups="household", model=blocks, epsilon=1.0)
     assert mean.calibration.scale == pytest.approx(
         release.calibration.scale / len(PEOPLE), rel=1e-6
     )
     again = pdp.Blocks(models=sizes, counts=[1, 2, 1])
     with pytest.raises(pdp.QueryError, match="calibrated over 8 values, got 6"):
-        PEOPLE.pdp.mean("ill", groups="household", model=again)
+        PEOPLE.pdp.mean("ill", groups="household", model=again, epsilon=1.0)
     doubled = pdp.Blocks(models=[*sizes, sizes[0]])
     with pytest.raises(pdp.ModelError, match="two kinds of groups"):
-        PEOPLE.pdp.count("ill", values={1}, groups="household", model=doubled)
+        PEOPLE.pdp.count("ill", values={1}, groups="household", model=doubled, epsilon=1.0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: f.pdp.sum("income", groups="household"), "bounds="),
-        (lambda f: f.pdp.sum("income"), "wide frame.* needs model="),
-        (lambda f: f.pdp.sum(["income", "ill"], bounds=(0, 1), groups="household"), "one column"),
+        (lambda f: f.pdp.sum("income", groups="household", epsilon=1.0), "bounds="),
+        (lambda f: f.pdp.sum("income", epsilon=1.0), "wide frame.* needs model="),
         (
-            lambda f: f.pdp.count("ill", values={1}, groups="household", correlation=0.2),
+            lambda f: f.pdp.sum(["income", "ill"], bounds=(0, 1), groups="household", epsilon=1.0),
+            "one column",
+        ),
+        (
+            lambda f: f.pdp.count(
+                "ill", values={1}, groups="household", correlation=0.2, epsilon=1.0
+            ),
             "does not cover counts",
         ),
         (lambda f: f.pdp.sum("income", max_group_size=2, **INCOME), "at most 2"),
-        (lambda f: f.pdp.sum("income", bounds=(0, 1)), "column of the groups"),
+        (lambda f: f.pdp.sum("income", bounds=(0, 1), epsilon=1.0), "column of the groups"),
         (lambda f: f.pdp.sum("wage", **INCOME), "no column wage"),
         (
             lambda f: f.assign(household=None).pdp.sum("income", **INCOME),
@@ -137,7 +144,9 @@ def test_a_model_of_the_groups_is_checked_against_their_sizes():
         (lambda f: f.assign(income="x").pdp.sum("income", **INCOME), "must hold numbers"),
         (lambda f: f.assign(income=np.inf).pdp.sum("income", **INCOME), "not a finite number"),
         (
-            lambda f: f.pdp.sum("income", bounds=(0, 9), order_by="role", correlation=(0, 0.2)),
+            lambda f: f.pdp.sum(
+                "income", bounds=(0, 9), order_by="role", correlation=(0, 0.2), epsilon=1.0
+            ),
             "not a range",
         ),
     ],

@@ -18,7 +18,7 @@ FRAME = pd.DataFrame({"a": [0, 1, 1], "b": [0, 1, 0]})
 WAYS = {
     "release": lambda cal: cal.release(HERE),
     "rows": lambda cal: cal.release_rows(FRAME),
-    "accessor": lambda cal: FRAME.pdp.release(cal),
+    "accessor": lambda cal: FRAME.copy().pdp.release(cal),
 }
 
 
@@ -87,3 +87,69 @@ def test_calibrations_that_are_gone_are_forgotten():
         warnings.simplefilter("error")
         for _ in range(50):  # objects that take the place of others in memory
             one().release(HERE)
+
+
+# Frames that df.pdp answers about
+
+HOMES = {"groups": "home", "bounds": (0, 1), "epsilon": 0.5}
+QUESTIONS = {
+    "sum": lambda frame: frame.pdp.sum("pay", **HOMES),
+    "mean": lambda frame: frame.pdp.mean("pay", **HOMES),
+    "count": lambda frame: frame.pdp.count({"sick": True}, groups="home", epsilon=0.5),
+    "release": lambda frame: frame.pdp.release(
+        frame.pdp.calibrate("sum(pay)", **HOMES), value="pay", groups="home"
+    ),
+}
+
+
+def homes():
+    return pd.DataFrame({"home": [1, 1, 2], "pay": [0.1, 0.2, 0.3], "sick": [True, False, True]})
+
+
+@pytest.mark.parametrize("second", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("first", QUESTIONS.values(), ids=QUESTIONS)
+def test_a_second_release_about_one_frame_warns_before_noise_is_drawn(first, second, monkeypatch):
+    frame = homes()
+    first(frame)
+    with pytest.warns(pdp.SecondReleaseWarning, match="this table has had a release") as caught:
+        second(frame)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", None)
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_floats", None)
+    with pytest.raises(pdp.SecondReleaseWarning):
+        second(frame)
+
+
+def test_frames_of_other_libraries_are_remembered_too():
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pdp_calibrate_integrations.polars")
+    for frame in (pl.from_pandas(homes()), pl.from_pandas(homes()).lazy()):
+        QUESTIONS["sum"](frame)
+        with pytest.warns(pdp.SecondReleaseWarning, match="this table"):
+            QUESTIONS["mean"](frame)
+
+
+def test_calibrating_is_no_release_and_other_frames_begin_anew():
+    frame = homes()
+    for _ in range(3):
+        frame.pdp.calibrate("sum(pay)", **HOMES)
+    with pytest.raises(pdp.PdpError):
+        frame.pdp.sum("gone", **HOMES)
+    QUESTIONS["sum"](frame)
+    for other in (homes(), frame.copy(), copy.deepcopy(frame), frame[frame["home"] > 0]):
+        QUESTIONS["sum"](other)
+    for _ in range(50):  # objects that take the place of others in memory
+        QUESTIONS["sum"](homes())
+
+
+def test_a_ledger_counts_what_a_frame_is_asked():
+    model = pdp.Blocks(models=[pdp.Unknown(size=n, bounds=(0, 1)) for n in (1, 2)], counts=[1, 1])
+    ledger, frame = pdp.Ledger(model, epsilon=2.0), homes()
+    for epsilon in (0.2, 0.2, None):
+        frame.pdp.sum("pay", **HOMES | {"epsilon": epsilon}, ledger=ledger)
+    with pytest.warns(pdp.SecondReleaseWarning):  # of which the ledger does not know
+        QUESTIONS["sum"](frame)
+    survey = pdp.People(frame, groups="home", bounds={"pay": (0, 1)}, epsilon=2.0)
+    survey.sum("pay", epsilon=0.5)
+    survey.sum("pay", epsilon=0.5)

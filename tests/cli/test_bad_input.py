@@ -81,7 +81,7 @@ def test_other_files(content, name, words):
 
 def test_folders_databases_and_queries(folder):
     (folder / "empty").mkdir()
-    ask = "release {} -q 'sum(income)' --groups household --bounds income=0:10000"
+    ask = "release {} -q 'sum(income)' -e 1 --groups household --bounds income=0:10000"
     for source, words in {
         "empty": "holds no .parquet files",
         "--sql 'selec 1'": "syntax error",
@@ -149,7 +149,7 @@ def test_plans_that_are_no_files(folder):
 
 
 def test_queries_on_the_command_line_get_a_caret():
-    ran = run("release people.csv -q 'sum(income' --groups household --bounds 0:1")
+    ran = run("release people.csv -q 'sum(income' -e 1 --groups household --bounds 0:1")
     assert ran.code == 2
     assert ran.err.splitlines() == [
         "error: expected ',' or ')' at character 11 of 'sum(income'.",
@@ -159,7 +159,7 @@ def test_queries_on_the_command_line_get_a_caret():
 
 
 def test_options_that_do_not_fit():
-    ask = "calibrate people.csv -q 'sum(income)'"
+    ask = "calibrate people.csv -q 'sum(income)' -e 1"
     for options, words in {
         "": "say how the values are correlated",
         "--kind magic": "a kind of model is one of",
@@ -208,13 +208,13 @@ def test_no_traceback_in_a_process_of_its_own(folder):
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    words = refused("calibrate --sql 'select 1' -q 'sum()' --kind table")
+    words = refused("calibrate --sql 'select 1' -q 'sum()' -e 1 --kind table")
     assert "pip install" in words
     assert "[duckdb]" in words
 
 
 def test_a_report_without_its_libraries_is_refused(monkeypatch):
-    ask = "calibrate people.csv -q 'sum(income)' --groups household --bounds 0:1 -o cal.json --json"
+    ask = "calibrate people.csv -q 'sum(income)' -e 1 --groups household --bounds 0:1 -o cal.json"
     assert run(ask).code == 0
     for name in [*sys.modules]:
         if name.split(".")[0] in ("jinja2", "matplotlib"):
@@ -225,7 +225,7 @@ def test_a_report_without_its_libraries_is_refused(monkeypatch):
 
 
 def test_what_is_said_twice_about_a_column_is_refused():
-    asked = "release people.csv --groups household"
+    asked = "release people.csv -e 1 --groups household"
     words = refused(f"{asked} -q count() --where income=10 --where income=30")
     assert "--where is given twice for income" in words
     words = refused(f"{asked} -q sum(income) --bounds 0:1 --bounds 0:9")

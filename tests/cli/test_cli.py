@@ -66,12 +66,12 @@ def test_the_version_is_printed_and_nothing_else():
 JSON_LINES = [
     "fit survey.tsv --kind table --columns mother,child --public",
     'advise people.csv -q "mean(income)" --groups household --bounds income=0:100',
-    'calibrate model.json -q "sum()"',
-    'calibrate model.json -q "sum(mother)" -q "sum(child)" -o joint.json',
+    'calibrate model.json -q "sum()" -e 1',
+    'calibrate model.json -q "sum(mother)" -q "sum(child)" -e 1 -o joint.json',
     'leakage model.json -q "sum()" --scale 2',
     "ledger create budget.json --model model.json -e 3",
-    'release survey.csv -q "histogram(mother)" --model model.json --ledger budget.json',
-    'release survey.csv -q "sum(mother)" -q "sum(child)" --model model.json',
+    'release survey.csv -q "histogram(mother)" -e 1 --model model.json --ledger budget.json',
+    'release survey.csv -q "sum(mother)" -q "sum(child)" -e 1 --model model.json',
     "ledger show budget.json",
     "ledger charge budget.json 0.1",
     "ledger draw budget.json next",
@@ -96,7 +96,7 @@ JSON_LINES = [
 
 def test_every_json_is_alone_on_stdout_and_keeps_the_schema(folder):
     fine("fit survey.csv --kind table --columns mother,child --public -o model.json")
-    fine('calibrate model.json -q "sum()" -o cal.json')
+    fine('calibrate model.json -q "sum()" -e 1 -o cal.json')
     (folder / "plan.toml").write_text(
         '[data]\nfile = "survey.csv"\n[model]\nfile = "model.json"\n[budget]\nepsilon = 1.0\n'
         '[[queries]]\nquery = "sum(mother)"\nepsilon = 1.0\n'
@@ -130,7 +130,7 @@ def test_every_query_means_what_python_means():
         "histogram(child=1,0)": pdp.Histogram(over=["child"], categories=[1, 0]),
         "linear(2*mother-child)": pdp.Linear(weights={"mother": 2, "child": -1}),
     }.items():
-        found = fine(f'calibrate survey.csv -q "{text}" --model model.json --json').json
+        found = fine(f'calibrate survey.csv -q "{text}" -e 1 --model model.json --json').json
         wanted = pdp.calibrate(model, query, rows=200)
         assert found["scale"] == wanted.scale, text
         assert found["query"] == wanted.to_dict()["query"]
@@ -161,17 +161,17 @@ def test_groups_are_learned_or_assumed():
     assert assumed["provenance"] == "assumed"
     assert assumed["counts"] == [10] * 4
     found = fine(
-        'calibrate people.csv -q "sum(income)" --groups household --model model.json --json'
+        'calibrate people.csv -q "sum(income)" -e 1 --groups household --model model.json --json'
     )
     same = fine(
-        f'calibrate people.csv -q "sum(income)" {HOUSEHOLDS.replace("0:0.4", "0.3")} --json'
+        f'calibrate people.csv -q "sum(income)" -e 1 {HOUSEHOLDS.replace("0:0.4", "0.3")} --json'
     )
     assert found.json["scale"] == same.json["scale"]
 
 
 def test_counts_in_groups_may_state_what_is_possible():
     rows = people()
-    ask = 'calibrate people.csv -q "count(ill=2)" --groups household --json'
+    ask = 'calibrate people.csv -q "count(ill=2)" -e 1 --groups household --json'
     told = set()
     for ill in (rows["ill"].astype(int), 2 * rows["ill"], 0):  # nobody, somebody, all alike
         rows.assign(ill=ill).to_csv("people.csv", index=False)
@@ -189,7 +189,8 @@ def test_a_model_of_private_rows_is_not_written(folder):
         assert choice in words
     assert not (folder / "model.json").exists()
     ran = run(
-        'calibrate survey.csv -q "sum(mother,child)" --kind table --columns mother,child --json'
+        'calibrate survey.csv -q "sum(mother,child)" -e 1 --kind table --columns mother,child'
+        " --json"
     )
     assert ran.code == 0
     assert ran.err.startswith("warning: the model was learned from private rows")
@@ -199,7 +200,10 @@ def test_a_model_of_private_rows_is_not_written(folder):
     leak = run('leakage survey.csv -q "sum(mother)" --scale 1 --kind table --columns mother,child')
     assert "private rows" in leak.err
     assert "attacks" not in leak.out
-    fine('calibrate survey.csv -q "sum(child)" --kind table --columns mother,child -o secret.json')
+    fine(
+        'calibrate survey.csv -q "sum(child)" -e 1 --kind table --columns mother,child'
+        " -o secret.json"
+    )
     assert "withholds" in refused("explain secret.json")
 
 
@@ -237,13 +241,13 @@ def test_a_ledger_refuses_with_its_own_exit_code():
 def test_adversaries_rows_and_time_can_be_limited():
     fine("fit survey.csv --kind table --columns mother,child --public -o model.json")
     scale = {
-        who: fine(f'calibrate model.json -q "sum()" --adversaries {who} --json').json["scale"]
+        who: fine(f'calibrate model.json -q "sum()" -e 1 --adversaries {who} --json').json["scale"]
         for who in ("all", "strongest", "weakest", "knowing:0:0", "exactly:child:mother")
     }
     assert scale["weakest"] == scale["knowing:0:0"] == pytest.approx(scale["all"])
     assert scale["all"] > 1.1 * scale["strongest"]
     assert scale["exactly:child:mother"] == scale["strongest"]
-    whole = fine('calibrate model.json -q "mean(child)" --rows 200 --time-limit 9 --json').json
+    whole = fine('calibrate model.json -q "mean(child)" -e 1 --rows 200 --time-limit 9 --json').json
     assert whole["rows"] == 200
     assert "adversaries are all" in refused(
         'leakage model.json -q "sum()" --scale 1 --adversaries x'

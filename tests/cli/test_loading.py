@@ -22,8 +22,8 @@ LOADED = {  # what each command may load; before it the files that it needs are 
     "schema": ROWS,  # every family says what its files hold
     "demo": {*ROWS, "numba", "opendp", "rich.table"},
     f"fit people.csv --kind groups --value income {ASSUMED}": {*ROWS, "rich.table"},
-    f'calibrate people.csv -q "mean(income)" {ASSUMED}': {*ROWS, "rich.table"},
-    f'release people.csv -q "mean(income)" {ASSUMED} --json': {*ROWS, "opendp"},
+    f'calibrate people.csv -q "mean(income)" -e 1 {ASSUMED}': {*ROWS, "rich.table"},
+    f'release people.csv -q "mean(income)" -e 1 {ASSUMED} --json': {*ROWS, "opendp"},
     f'leakage people.csv -q "sum(income)" {ASSUMED} --scale 3 --json': ROWS,
     "ledger create new.json --model model.json -e 2 --json": ROWS,
     "ledger show budget.json --json": ROWS,
@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
         income = np.random.default_rng(1).normal(50, 9, 40)
         pd.DataFrame({"household": household, "income": income}).to_csv("people.csv", index=False)
         fine(f"fit people.csv --kind groups --value income {ASSUMED} -o model.json")
-        fine(f'release people.csv -q "mean(income)" {ASSUMED} -o release.json')
+        fine(f'release people.csv -q "mean(income)" -e 1 {ASSUMED} -o release.json')
         fine("ledger create budget.json --model model.json -e 2")
         (place / "plan.toml").write_text(PLAN)
     return place

@@ -123,7 +123,10 @@ def test_the_story(browser, address, folder):
     income.get_by_label("Highest value").fill("100000")
     frame = people()
     any_way = frame.pdp.calibrate(
-        "mean(income)", groups="household", bounds={"income": (0, 100_000)}
+        "mean(income)",
+        groups="household",
+        bounds={"income": (0, 100_000)},
+        epsilon=1.0,
     )
     wait_for_scale(page, any_way.scale)
     page.get_by_label("Measurements, jointly Gaussian").check()

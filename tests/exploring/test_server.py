@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from urllib.parse import urlencode
+from pathlib import Path
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pandas as pd
 import pytest
@@ -132,6 +133,28 @@ def test_bad_files_give_a_sentence(tmp_path, monkeypatch):
     assert "[explore]" in missing
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"epsilon": "5"}, "above the budget"),
+        ({"ledger": "a\0b.json"}, "NUL"),
+        ({"ledger": "x" * 300}, "too long"),
+        ({"ledger": ""}, "name a ledger"),
+    ],
+)
+def test_a_refused_release_leaves_no_ledger_behind(tmp_path, said, words):
+    place = tmp_path
+    frame = pd.DataFrame({"home": [1, 1, 2], "income": [31.41592, 27.18281, 16.18033]})
+    frame.to_csv(place / "people.csv", index=False)
+    page = Application(of_rows(place / "people.csv"), token=TOKEN)
+    asks = {"ledger": "budget.json", "budget": "2", "sure": "on", "epsilon": "1"}
+    body = HOMES + b"&" + urlencode(asks | said).encode()
+    status, _, text = ask(page, f"/{TOKEN}/release", body=body)
+    assert status == 200
+    assert words in text
+    assert [one.name for one in place.iterdir()] == ["people.csv"]
+
+
 def test_rows_of_nobody_are_handed_over_where_columns_are_typed():
     typed = Application(of_nothing(), token=TOKEN)
     status, headers, text = ask(typed, f"/{TOKEN}/people.csv", body=b"people=3")
@@ -163,6 +186,36 @@ def test_the_address_stands_alone_on_its_line_and_an_upgrade_gets_nothing(tmp_pa
     assert len(token) >= 32
     assert found[:3] == [(404, b"")] * 3
     assert b"<h1>See it move" in found[3][1]  # no websocket there either
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell script, and permissions of POSIX")
+def test_the_token_is_not_on_the_command_line_of_the_browser(tmp_path):
+    """Which every other user of the computer can read; the file that it names only this one."""
+    seen, browser = tmp_path / "seen", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {seen}.new\nmv {seen}.new {seen}\n')
+    browser.chmod(0o700)
+    program = "from pdp_calibrate.cli.main import main; main()"
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", program, "explore", "--demo"],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"BROWSER": f"{browser} %s"},
+        cwd=tmp_path,
+    ) as server:  # fmt: skip
+        try:
+            address = server.stdout.readline().strip()
+            token = address.split("/")[3]
+            port = int(address.split(":")[2].split("/")[0])
+            assert upgraded(port, f"/{token}/")[0] == 200  # so the browser has been opened
+            (line,) = seen.read_text().splitlines()
+            page = Path(unquote(urlsplit(line).path))
+            assert f"url={address}" in page.read_text()
+            assert page.stat().st_mode & 0o077 == 0
+            assert page.parent.stat().st_mode & 0o077 == 0
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+    assert line.startswith("file:///")
+    assert token not in line
+    assert not page.exists()
 
 
 def upgraded(port, path):

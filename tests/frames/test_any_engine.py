@@ -272,16 +272,16 @@ def test_polars_frames_have_the_same_methods():
 
     income = {"bounds": (30, 70), "groups": "home", "correlation": (0, 0.4)}
     for frame in (pl.from_pandas(HOMES), pl.from_pandas(HOMES).lazy()):
-        total = frame.pdp.sum("income", **income)
-        assert total.value == HOMES.pdp.sum("income", **income).value
+        total = frame.pdp.sum("income", **income, epsilon=1.0)
+        assert total.value == HOMES.pdp.sum("income", **income, epsilon=1.0).value
         assert total.calibration.scale == pytest.approx(40 * (1 + 3 * 0.4), rel=1e-6)
         assert (
-            frame.pdp.count("ill", values={1}, groups="home", domain=[0, 1]).value
+            frame.pdp.count("ill", values={1}, groups="home", domain=[0, 1], epsilon=1.0).value
             == HOMES["ill"].sum()
         )
         wide = frame.select("income")
         model = pdp.Gaussian(covariance=[[81]], bounds=(30, 70), names=["income"])
-        cal = wide.pdp.calibrate(pdp.Mean(clamp=True), model=model)
+        cal = wide.pdp.calibrate(pdp.Mean(clamp=True), model=model, epsilon=1.0)
         assert cal.rows == len(HOMES)
         assert wide.pdp.release(cal).value == pytest.approx(HOMES["income"].clip(30, 70).mean())
         assert wide.pdp.leakage(cal.query, model=model, scale=cal.scale).value <= 1

@@ -63,9 +63,9 @@ def test_estimators_refuse_it(estimator):
 )
 def test_the_accessor_refuses_it(columns):
     with pytest.raises(pdp.ModelError, match=REFUSED):
-        FRAME.pdp.sum("x", bounds=(0, 1), **columns)
+        FRAME.pdp.sum("x", bounds=(0, 1), **columns, epsilon=1.0)
     with pytest.raises(pdp.ModelError, match=REFUSED):
-        FRAME.pdp.sum("x", model=CHAIN, **columns)
+        FRAME.pdp.sum("x", model=CHAIN, **columns, epsilon=1.0)
 
 
 def test_the_command_line_and_plans_refuse_it(tmp_path):
@@ -80,8 +80,8 @@ def test_the_command_line_and_plans_refuse_it(tmp_path):
     (tmp_path / "plan.toml").write_text(plan)
     assumed = "--groups home --bounds 0:1 --correlation 0.3 --query 'sum(x)'"
     for line in (
-        f"release {rows} {assumed} --order-by x",
-        f"calibrate {rows} {assumed} --order-by x",
+        f"release {rows} {assumed} -e 1 --order-by x",
+        f"calibrate {rows} {assumed} -e 1 --order-by x",
         f"leakage {rows} {assumed} --order-by x --scale 1",
         f"plan {tmp_path}/plan.toml",
         f"plan {tmp_path}/plan.toml --check",

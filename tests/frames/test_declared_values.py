@@ -12,6 +12,8 @@ import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
 from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.frames.columns import declared_values
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 DIAGNOSES = ["none", "flu", "HIV"]
 WITH = pd.DataFrame({"home": [1, 1, 2, 3], "dx": ["none", "flu", "HIV", "none"]})
 WITHOUT = WITH.assign(dx=["none", "flu", "none", "none"])  # one person differs
@@ -28,11 +30,13 @@ def words(call):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda f: f.pdp.histogram("dx", groups="home"),
-        lambda f: f.pdp.histogram("dx", categories=["HIV"], groups="home"),
-        lambda f: f.pdp.count("dx", values={"HIV"}, groups="home"),
-        lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", domain="dtype"),
-        lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", domain=["none", "flu"]),
+        lambda f: f.pdp.histogram("dx", groups="home", epsilon=1.0),
+        lambda f: f.pdp.histogram("dx", categories=["HIV"], groups="home", epsilon=1.0),
+        lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", epsilon=1.0),
+        lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", domain="dtype", epsilon=1.0),
+        lambda f: f.pdp.count(
+            "dx", values={"HIV"}, groups="home", domain=["none", "flu"], epsilon=1.0
+        ),
     ],
 )
 def test_what_is_not_declared_is_refused_in_the_same_words_whatever_the_values(make, ask):
@@ -46,33 +50,40 @@ def test_numbers_are_declared_too():
     frame = pd.DataFrame({"home": [1, 1, 2], "sick": [0, 1, 0]})
     for held in ("int64", "float64", "Int8"):
         with pytest.raises(pdp.QueryError, match=r"column sick with domains=\[\.\.\.\]"):
-            frame.astype({"sick": held}).pdp.count("sick", values={1}, groups="home")
-    stated = frame.pdp.count("sick", values={1}, groups="home", domain=[0, 1])
+            frame.astype({"sick": held}).pdp.count("sick", values={1}, groups="home", epsilon=1.0)
+    stated = frame.pdp.count("sick", values={1}, groups="home", domain=[0, 1], epsilon=1.0)
     assert stated.calibration.model.domains[0] == (0, 1)
 
 
 def test_every_declared_value_is_a_key_in_the_order_stated():
     for frame in (WITH, WITHOUT, SAME):
-        found = frame.pdp.histogram("dx", groups="home", domain=DIAGNOSES)
+        found = frame.pdp.histogram("dx", groups="home", domain=DIAGNOSES, epsilon=1.0)
         assert found.value.index.tolist() == DIAGNOSES
         assert isinstance(
-            frame.pdp.count("dx", values={"HIV"}, groups="home", domain=DIAGNOSES).value, int
+            frame.pdp.count(
+                "dx", values={"HIV"}, groups="home", domain=DIAGNOSES, epsilon=1.0
+            ).value,
+            int,
         )
 
 
 def test_values_outside_the_declared_ones_raise_as_with_a_model():
-    stated = words(lambda: WITH.pdp.histogram("dx", groups="home", domain=["none", "flu"]))
+    stated = words(
+        lambda: WITH.pdp.histogram("dx", groups="home", domain=["none", "flu"], epsilon=1.0)
+    )
     model = pdp.Blocks(
         models=[pdp.Unknown(size=size, domain=["none", "flu"]) for size in (1, 2)], counts=[2, 1]
     )
-    assert stated == words(lambda: WITH.pdp.histogram("dx", groups="home", model=model))
+    assert stated == words(
+        lambda: WITH.pdp.histogram("dx", groups="home", model=model, epsilon=1.0)
+    )
     assert stated == (pdp.ModelError, "a value of column dx is not in the domain of the model.")
 
 
 @pytest.mark.parametrize("domain", ["HIV", "none,flu", ["none", "none"], []])
 def test_a_domain_is_a_list_of_different_values(domain):
     with pytest.raises(pdp.PdpError, match="must"):
-        WITH.pdp.histogram("dx", groups="home", domain=domain)
+        WITH.pdp.histogram("dx", groups="home", domain=domain, epsilon=1.0)
 
 
 def enum_table(values, kind="enum ('none', 'flu', 'HIV')"):
@@ -99,7 +110,7 @@ def test_types_that_list_their_values_declare_them(engine):
             list(declared_values(DECLARING[engine](frame), "dx", None, option="domain"))
             == DIAGNOSES
         )
-        found = PdpAccessor(DECLARING[engine](frame)).histogram("dx", groups="home")
+        found = PdpAccessor(DECLARING[engine](frame)).histogram("dx", groups="home", epsilon=1.0)
         assert found.value.index.tolist() == DIAGNOSES
 
 
@@ -107,7 +118,7 @@ def test_types_that_list_their_values_declare_them(engine):
 def test_booleans_declare_their_values(make):
     frame = pd.DataFrame({"home": [1, 1, 2], "sick": [True, True, True]})
     assert list(declared_values(make(frame), "sick", None, option="domain")) == [False, True]
-    found = frame.pdp.histogram("sick", groups="home").value
+    found = frame.pdp.histogram("sick", groups="home", epsilon=1.0).value
     assert found.index.tolist() == [False, True]
 
 
@@ -133,7 +144,7 @@ def test_categories_count_only_where_they_are_stated_to_be_public(engine):
             declared_values(held, "dx", None, option="domain")
         assert "HIV" not in str(caught.value)
         assert list(declared_values(held, "dx", "dtype", option="domain")) == DIAGNOSES
-        found = PdpAccessor(held).histogram("dx", groups="home", domain="dtype")
+        found = PdpAccessor(held).histogram("dx", groups="home", domain="dtype", epsilon=1.0)
         assert found.value.index.tolist() == DIAGNOSES
 
 
@@ -143,14 +154,14 @@ def test_categories_of_other_polars_columns_are_not_taken():
         other = pl.Series("name", ["Ann", "Bob", "Cyd", "Dan"], dtype=pl.Categorical)
         held = frame.with_columns(pl.col("dx").cast(pl.Categorical), other)
         with pytest.raises(pdp.QueryError, match="come from the data"):
-            held.pdp.histogram("dx", groups="home")
-        found = held.pdp.histogram("dx", groups="home", domain="dtype")
+            held.pdp.histogram("dx", groups="home", epsilon=1.0)
+        found = held.pdp.histogram("dx", groups="home", domain="dtype", epsilon=1.0)
         assert found.value.index.tolist() == ["flu", "none"]
 
 
 def test_numbers_as_categories_stay_numbers():
     frame = pd.DataFrame({"home": [1, 1, 2], "stage": pd.Categorical([2, 2, 3], [1, 2, 3])})
-    found = frame.pdp.histogram("stage", groups="home", domain="dtype")
+    found = frame.pdp.histogram("stage", groups="home", domain="dtype", epsilon=1.0)
     assert found.value.index.tolist() == [1, 2, 3]
 
 

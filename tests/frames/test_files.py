@@ -55,7 +55,7 @@ def sources(folder):
 
 
 def test_every_source_gives_the_same_scale(sources):
-    ask = "-q 'mean(income)' --kind groups --groups household --bounds 0:100 --json --public"
+    ask = "-q 'mean(income)' -e 1 --kind groups --groups household --bounds 0:100 --json --public"
     found = {name: fine(f"calibrate {place} {ask}").json for name, place in sources.items()}
     for name, one in found.items():
         assert one["scale"] == pytest.approx(found["csv"]["scale"], rel=1e-9), name

@@ -228,7 +228,7 @@ def test_assumed_series_are_checked_like_fitted_ones(days, message):
     dated = frame.assign(when=[f"2024-01-{day:02}" for day in days])
     for rows in (frame, dated):
         with pytest.raises(pdp.ModelError, match=message) as caught:
-            rows.pdp.sum("x", groups="who", **SERIES)
+            rows.pdp.sum("x", groups="who", **SERIES, epsilon=1.0)
         assert not any(sign.isdigit() for sign in str(caught.value).replace("1.5", ""))
         model = pdp.GaussianSeries(length=4, correlation=0.5, bounds=(-9, 9))
         cal = pdp.calibrate(model, pdp.Sum(clamp=True))
@@ -241,7 +241,7 @@ def test_assumed_series_are_checked_like_fitted_ones(days, message):
             with pytest.raises(pdp.ModelError, match=message):
                 cal.release(rows, value="state", by="who", order_by="when")
     # Where nothing depends on the order, it may be anything.
-    unordered = frame.pdp.sum("x", groups="who", order_by="when", bounds=(0, 9))
+    unordered = frame.pdp.sum("x", groups="who", order_by="when", bounds=(0, 9), epsilon=1.0)
     assert unordered.calibration.model.covers_any_dependence
 
 
@@ -257,15 +257,15 @@ def test_dask_cannot_check_a_series_and_says_so():
 
 def test_an_assumed_series_of_text_dates():
     with pytest.raises(pdp.ModelError, match=r"column when .* ISO 8601"):
-        savings().pdp.mean("rate", **SERIES)
-    found = savings().pdp.mean("rate", **SERIES, time_format="%d/%m/%Y").calibration
-    assert found.scale == savings(None).pdp.mean("rate", **SERIES).calibration.scale
+        savings().pdp.mean("rate", **SERIES, epsilon=1.0)
+    found = savings().pdp.mean("rate", **SERIES, time_format="%d/%m/%Y", epsilon=1.0).calibration
+    assert found.scale == savings(None).pdp.mean("rate", **SERIES, epsilon=1.0).calibration.scale
 
 
 def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     savings().to_csv("rates.csv", index=False)
-    asked = 'calibrate rates.csv -q "mean(rate)" --order-by when --bounds=-9:9'
+    asked = 'calibrate rates.csv -q "mean(rate)" -e 1 --order-by when --bounds=-9:9'
     for model in ("--correlation 0.5", "--kind series --public"):
         assert "ISO 8601" in refused(f"{asked} {model}")
         fine(f"{asked} {model} --time-format %d/%m/%Y")
@@ -273,7 +273,7 @@ def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     assert "ISO 8601" in refused(fit)
     fine(f"{fit} --time-format %d/%m/%Y -o model.json")
     assert pdp.load("model.json").correlation > 0.7
-    released = 'release rates.csv -q "mean(rate)" --model model.json --order-by when'
+    released = 'release rates.csv -q "mean(rate)" -e 1 --model model.json --order-by when'
     assert "ISO 8601" in refused(released)
     fine(f"{released} --time-format %d/%m/%Y -o release.json")
     fine(f"{asked} --correlation 0.5 --time-format %d/%m/%Y -o cal.json")

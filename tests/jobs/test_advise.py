@@ -126,14 +126,16 @@ def test_a_correlation_that_says_nothing_falls_back_to_any_dependence():
 
 def test_a_frame_calibrates_questions_as_text():
     said = {"groups": "home", "bounds": (0, 100), "correlation": (0, 0.4)}
-    found = FRAME.pdp.calibrate("mean(income)", **said)
-    assert found.scale == FRAME.pdp.mean("income", **said).calibration.scale
-    both = FRAME.pdp.calibrate(["sum(income)", "mean(income)"], **said)
+    found = FRAME.pdp.calibrate("mean(income)", **said, epsilon=1.0)
+    assert found.scale == FRAME.pdp.mean("income", **said, epsilon=1.0).calibration.scale
+    both = FRAME.pdp.calibrate(["sum(income)", "mean(income)"], **said, epsilon=1.0)
     assert len(both.scales) == 2
     with pytest.raises(pdp.PdpError, match="asked of a model"):
-        FRAME.pdp.calibrate(pdp.Sum())
+        FRAME.pdp.calibrate(pdp.Sum(), epsilon=1.0)
     with pytest.raises(pdp.PdpError, match="takes no argument 'groups'"):
-        FRAME.pdp.calibrate(pdp.Sum(), model=pdp.Unknown(size=2, domain=[0, 1]), groups="home")
+        FRAME.pdp.calibrate(
+            pdp.Sum(), model=pdp.Unknown(size=2, domain=[0, 1]), groups="home", epsilon=1.0
+        )
 
 
 NAMES = ["x", "net income", "it's", 'a "b"', "ü", "a,b", "a=b", "-x", "true", "1"]

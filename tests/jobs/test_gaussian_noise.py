@@ -45,11 +45,11 @@ def test_frames():
 )
 def test_what_contradicts_itself_is_refused(options):
     with pytest.raises(pdp.PdpError):
-        PEOPLE.pdp.sum("pay", **SAID, **options)
+        PEOPLE.pdp.sum("pay", **SAID, **options, epsilon=1.0)
 
 
 def test_a_ledger_says_what_is_drawn():
-    model = PEOPLE.pdp.sum("pay", **SAID).calibration.model
+    model = PEOPLE.pdp.sum("pay", **SAID, epsilon=1.0).calibration.model
     ledger = pdp.Ledger(model, epsilon=1.0, delta=1e-6, noise="gaussian")
     first = PEOPLE.pdp.sum("pay", **SAID, epsilon=0.3, ledger=ledger).calibration
     assert (first.noise, first.delta) == ("gaussian", 1e-6)

@@ -12,6 +12,8 @@ from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import OPTIONS, PYTHON, Job, Learning, declared
 from pdp_calibrate.jobs.plan import PLAN
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 LEARNING = declared(Learning)
 VERBS = ("sum", "mean", "linear", "count", "histogram")
 WIDE = pd.DataFrame({"a": [0, 1, 1, 0], "b": [1, 1, 0, 0]})
@@ -62,13 +64,13 @@ def test_the_command_line_and_plans_take_every_option():
     ("call", "words"),
     [
         (
-            lambda: LONG.pdp.sum("x", bounds=(0, 1), group="home"),
+            lambda: LONG.pdp.sum("x", bounds=(0, 1), group="home", epsilon=1.0),
             "df.pdp.sum takes no argument 'group'; did you mean groups?",
         ),
         (lambda: LONG.pdp.mean("x", bound=(0, 1), groups="home"), "did you mean bounds?"),
         (lambda: WIDE.pdp.count(value={1}, model=PAIR), "'value'; did you mean values?"),
         (lambda: WIDE.pdp.histogram(category=[0], model=PAIR), "did you mean categories?"),
-        (lambda: WIDE.pdp.linear({"a": 1}, modle=PAIR), "did you mean model?"),
+        (lambda: WIDE.pdp.linear({"a": 1}, modle=PAIR, epsilon=1.0), "did you mean model?"),
         (lambda: WIDE.pdp.calibrate(pdp.Sum(), model=PAIR, epsilom=1), "did you mean epsilon?"),
         (lambda: WIDE.pdp.leakage(pdp.Sum(), model=PAIR, scales=1), "did you mean scale?"),
         (lambda: WIDE.pdp.release(None, legder=None), "did you mean ledger?"),
@@ -89,7 +91,7 @@ def test_a_weighted_sum_is_asked_like_the_others():
     query = pdp.Linear(weights={"a": 2, "b": -1})
     assert found.calibration.scale == pdp.calibrate(PAIR, query, epsilon=0.7, rows=4).scale
     with pytest.raises(pdp.QueryError, match="weights tell columns apart"):
-        LONG.pdp.linear({"x": 2}, groups="home", bounds=(0, 1))
+        LONG.pdp.linear({"x": 2}, groups="home", bounds=(0, 1), epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +124,15 @@ def test_what_contradicts_itself_is_refused_in_one_place(options, learning, word
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: WIDE.pdp.linear([1, 2], model=PAIR), "column: weight.*, got list"),
-        (lambda: WIDE.pdp.sum(model=PAIR, adversaries="weakest"), "Adversaries.all.*, got str"),
+        (lambda: WIDE.pdp.linear([1, 2], model=PAIR, epsilon=1.0), "column: weight.*, got list"),
+        (
+            lambda: WIDE.pdp.sum(model=PAIR, adversaries="weakest", epsilon=1.0),
+            "Adversaries.all.*, got str",
+        ),
         (lambda: WIDE.pdp.sum(model=PAIR, epsilon=None), "give ledger="),
-        (lambda: WIDE.pdp.sum(model=3), "a model is needed, got int"),
-        (lambda: WIDE.pdp.sum(model="gone.json"), "there is no file"),
-        (lambda: LONG.pdp.sum(7, groups="home", bounds=(0, 1)), "no column 7"),
+        (lambda: WIDE.pdp.sum(model=3, epsilon=1.0), "a model is needed, got int"),
+        (lambda: WIDE.pdp.sum(model="gone.json", epsilon=1.0), "there is no file"),
+        (lambda: LONG.pdp.sum(7, groups="home", bounds=(0, 1), epsilon=1.0), "no column 7"),
     ],
 )
 def test_values_of_another_kind_are_refused_in_words(call, words):
@@ -150,7 +155,9 @@ def test_a_column_may_be_called_as_the_default_of_an_option():
 def test_a_breakdown_by_such_a_column_has_all_its_parts(name):
     frame = LONG.rename(columns={"x": name}).assign(y=[True, True, False])
     frame[name] = [1, 2, 2]
-    release = frame.pdp.histogram("y", by=name, domains={str(name): [1, 2]}, groups="home")
+    release = frame.pdp.histogram(
+        "y", by=name, domains={str(name): [1, 2]}, groups="home", epsilon=1.0
+    )
     assert len(release.value) == 4
 
 
@@ -180,4 +187,4 @@ def test_models_and_ledgers_may_be_files(tmp_path):
         WIDE.pdp.sum(ledger=book, epsilon=0.4)
     assert len(pdp.Ledger.open(book).history) == 2
     with pytest.raises(pdp.LedgerError, match="a Ledger or its file, got dict"):
-        WIDE.pdp.sum(ledger={})
+        WIDE.pdp.sum(ledger={}, epsilon=1.0)

@@ -72,6 +72,50 @@ def test_a_plan_runs_from_anywhere_and_is_charged_to_its_ledger(folder):
         assert abs(one["release"]["value"] - truth) < calibration.accuracy(alpha=1e-11)
 
 
+@pytest.mark.parametrize("anchored", [False, True])
+def test_what_is_refused_begins_no_ledger(folder, anchored):
+    anchor = 'ledger = "budget.json"\nanchor = "anchor.json"' if anchored else None
+    write(folder, "epsilon = 2.0", "epsilon = 0.6")
+    plan = folder / "plan.toml"
+    if anchor is not None:
+        plan.write_text(plan.read_text().replace('ledger = "budget.json"', anchor))
+    before = sorted(folder.iterdir())
+    assert "above the budget" in refused(f"plan {plan}", code=3)
+    assert sorted(folder.iterdir()) == before
+    plan.write_text(plan.read_text().replace("epsilon = 0.6", "epsilon = 2.0"))
+    fine(f"plan {plan}")
+    anchors = folder / "anchor.json" if anchored else None
+    assert len(pdp.Ledger.open(folder / "budget.json", anchor=anchors).history) == 2
+
+
+def test_two_runs_begin_one_ledger(folder, monkeypatch):
+    """The other one begins it while this one calibrates: nothing is released by this one."""
+    plan, real = pdp.read_plan(folder / "plan.toml"), pdp.Ledger.spend_together
+
+    def overtaken(ledger, *releases, **more):
+        monkeypatch.setattr(pdp.Ledger, "spend_together", real)
+        pdp.run_plan(plan)
+        return real(ledger, *releases, **more)
+
+    monkeypatch.setattr(pdp.Ledger, "spend_together", overtaken)
+    with pytest.raises(pdp.LedgerError, match="already"):
+        pdp.run_plan(plan)
+    assert len(pdp.Ledger.open(folder / "budget.json").history) == 2
+    pdp.run_plan(plan)
+    assert len(pdp.Ledger.open(folder / "budget.json").history) == 4
+
+
+def test_a_refused_plan_about_people_begins_no_ledger(folder):
+    text = PLAN.replace("epsilon = 2.0", "epsilon = 0.6\npeople = true")
+    (folder / "plan.toml").write_text(text.replace("correlation = [0, 0.4]", ""))
+    assert "above the budget" in refused(f"plan {folder}/plan.toml", code=3)
+    assert not (folder / "budget.json").exists()
+    (folder / "plan.toml").write_text((folder / "plan.toml").read_text().replace("0.6", "2.0"))
+    outcome = fine(f"plan {folder}/plan.toml --json").json
+    assert outcome["budget"]["spent"] == pytest.approx(1.0)
+    assert len(pdp.load(folder / "budget.json").history) == 2
+
+
 def test_a_list_is_answered_together_under_one_epsilon(folder):
     alone, asked = 'query = "sum(income)"', ["mean(income)", "sum(income)"]
     write(folder, alone, f"query = {json.dumps(asked)}")
@@ -95,7 +139,7 @@ def test_a_list_is_answered_together_under_one_epsilon(folder):
 def test_nothing_is_released_if_not_all_fits(folder):
     write(folder, "epsilon = 2.0", "epsilon = 0.9")
     assert "Nothing was released" in refused(f"plan {folder}/plan.toml", code=3)
-    assert pdp.Ledger.open(folder / "budget.json").history == ()
+    assert not (folder / "budget.json").exists()
     assert not (folder / "out.json").exists()
 
 

@@ -16,6 +16,8 @@ from pdp_calibrate.show.words import assumptions
 from tests.support.cli_runs import fine, refused
 from tests.support.plans import plan_text
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 SAID = "assuming jointly Gaussian values"
 HOMES = {"groups": "home", "bounds": (0, 1), "correlation": (0, 0.4)}
 VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
@@ -61,7 +63,7 @@ def test_discrete_types_are_refused_with_the_way_out(kind):
     frame = DISCRETE[kind]
     for assume in (None, "gaussian"):
         with pytest.raises(pdp.ModelError, match="column x must hold numbers") as caught:
-            PdpAccessor(frame).mean("x", **HOMES, assume=assume)
+            PdpAccessor(frame).mean("x", **HOMES, assume=assume, epsilon=1.0)
         assert "yes" not in str(caught.value).replace("yes/no", "")
         for way in ("kind='binary'", "table", "any dependence", "pdp.Unknown"):
             assert way in str(caught.value)
@@ -78,30 +80,32 @@ def test_discrete_types_are_refused_with_the_way_out(kind):
 def test_whole_numbers_need_a_word(dtype):
     frame = homes(pd.array([0, 1] * 4, dtype=dtype))
     with pytest.raises(pdp.ModelError, match=r"assume='gaussian'.*kind='binary'") as caught:
-        frame.pdp.sum("x", **HOMES)
+        frame.pdp.sum("x", **HOMES, epsilon=1.0)
     other = homes(pd.array([40, 90] * 4, dtype=dtype))
     with pytest.raises(pdp.ModelError) as again:  # whatever the values are
-        other.pdp.sum("x", **HOMES)
+        other.pdp.sum("x", **HOMES, epsilon=1.0)
     assert str(again.value) == str(caught.value)
-    found = frame.pdp.sum("x", **HOMES, assume="gaussian")
+    found = frame.pdp.sum("x", **HOMES, assume="gaussian", epsilon=1.0)
     assert found.calibration.scale == pytest.approx(1.4, rel=1e-6)
-    same = frame.astype({"x": "float64"}).pdp.sum("x", **HOMES)
+    same = frame.astype({"x": "float64"}).pdp.sum("x", **HOMES, epsilon=1.0)
     assert same.calibration.scale == found.calibration.scale
     with pytest.raises(pdp.ModelError, match=r"stated domain.*kind='binary'"):
-        frame.pdp.sum("x", **HOMES, assume="gaussian", domain=[0, 1])
-    assert frame.pdp.sum("x", groups="home", bounds=(0, 1)).value is not None  # any dependence
+        frame.pdp.sum("x", **HOMES, assume="gaussian", domain=[0, 1], epsilon=1.0)
+    assert (
+        frame.pdp.sum("x", groups="home", bounds=(0, 1), epsilon=1.0).value is not None
+    )  # any dependence
     with pytest.raises(pdp.QueryError, match="only be 'gaussian'"):
         frame.pdp.sum("x", **HOMES, assume="normal")
     with pytest.raises(pdp.QueryError, match="give both"):
-        frame.pdp.sum("x", groups="home", bounds=(0, 1), assume="gaussian")
+        frame.pdp.sum("x", groups="home", bounds=(0, 1), assume="gaussian", epsilon=1.0)
 
 
 def test_a_series_names_chains():
     frame = pd.DataFrame({"day": range(5), "x": [0, 1, 1, 0, 1]})
     asked = {"order_by": "day", "bounds": (0, 1), "correlation": 0.3}
     with pytest.raises(pdp.ModelError, match=r"assume='gaussian'.*MarkovChainEstimator"):
-        frame.pdp.sum("x", **asked)
-    frame.pdp.sum("x", **asked, assume="gaussian")
+        frame.pdp.sum("x", **asked, epsilon=1.0)
+    frame.pdp.sum("x", **asked, assume="gaussian", epsilon=1.0)
 
 
 def test_a_model_that_is_called_gaussian_takes_whole_numbers_but_no_booleans():
@@ -121,7 +125,7 @@ def test_a_model_that_is_called_gaussian_takes_whole_numbers_but_no_booleans():
 
 def test_every_output_says_it(tmp_path):
     frame = homes([0.1, 0.3, 0.2, 0.9, 0.4, 0.5, 0.6, 0.6])
-    release = frame.pdp.mean("x", **HOMES)
+    release = frame.pdp.mean("x", **HOMES, epsilon=1.0)
     cal = release.calibration
     joint = pdp.calibrate(cal.model, [pdp.Sum(clamp=True), pdp.Mean(clamp=True)])
     ledger = pdp.Ledger(cal.model, epsilon=1.0)
@@ -137,7 +141,7 @@ def test_every_output_says_it(tmp_path):
     assert SAID in " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     # And nothing that assumes none does.
     plain = pdp.calibrate(yes_no(), pdp.Sum())
-    free = frame.pdp.mean("x", groups="home", bounds=(0, 1))
+    free = frame.pdp.mean("x", groups="home", bounds=(0, 1), epsilon=1.0)
     for subject in (plain, free):
         assert "Gaussian values" not in pdp.explain(subject) + subject.to_json()
 
@@ -157,7 +161,11 @@ def files(tmp_path, monkeypatch):
 def test_the_command_line_asks_refuses_and_says_it():
     about = "--groups household --bounds income=0:100000 --correlation 0:0.4"
     asked = f'people.csv -q "mean(income)" {about}'
-    for line in (f"calibrate {asked}", f"release {asked}", f"leakage {asked} --scale 1000"):
+    for line in (
+        f"calibrate {asked} -e 1",
+        f"release {asked} -e 1",
+        f"leakage {asked} --scale 1000",
+    ):
         assert "--assume gaussian" in refused(line)
         assert "jointly Gaussian values" in fine(f"{line} --assume gaussian").out
         found = fine(f"{line} --assume gaussian --json").json
@@ -166,13 +174,14 @@ def test_the_command_line_asks_refuses_and_says_it():
     fit = f"fit people.csv --kind groups --value income {about}"
     assert "--assume gaussian" in refused(fit)
     assert "jointly Gaussian values" in fine(f"{fit} --assume gaussian -o model.json").out
-    fine('release people.csv -q "mean(income)" --groups household --model model.json')
+    fine('release people.csv -q "mean(income)" -e 1 --groups household --model model.json')
     for column in ("sick", "old"):
-        line = f'calibrate people.csv -q "mean({column})" --groups household --bounds 0:1'
+        line = f'calibrate people.csv -q "mean({column})" -e 1 --groups household --bounds 0:1'
         message = refused(f"{line} --correlation 0:0.4")
         assert "--kind groups without --bounds" in message
         fine(line)  # any dependence
-    line = 'calibrate people.csv -q "mean(sick)" --groups household --bounds 0:1 --correlation 0.4'
+    line = 'calibrate people.csv -q "mean(sick)" -e 1 --groups household --bounds 0:1'
+    line += " --correlation 0.4"
     assert "stated domain" in refused(f"{line} --assume gaussian --domain sick=0,1")
     assert "only be 'gaussian'" in refused(f"{line} --assume normal")
     assert "give both" in refused(f"{line.replace('--correlation 0.4', '')} --assume gaussian")

@@ -7,6 +7,8 @@ from sklearn.base import clone
 
 import pdp_calibrate as pdp
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 FRAME = pd.DataFrame({"a": [0, 0, 1, 1, 1], "b": ["x", "x", "y", "y", "x"]})
 
 
@@ -75,12 +77,14 @@ def test_the_accessor_speaks_for_the_library():
     count = FRAME.pdp.count("b", values={"x"}, model=model, epsilon=2.0)
     assert isinstance(count.value, int)
     assert count.calibration.epsilon == 2.0
-    total = FRAME.pdp.sum(["a"], model=model)
+    total = FRAME.pdp.sum(["a"], model=model, epsilon=1.0)
     assert isinstance(total.value, int)
-    mean = FRAME.pdp.mean("a", model=model)
+    mean = FRAME.pdp.mean("a", model=model, epsilon=1.0)
     assert mean.calibration.rows == 5
     assert mean.calibration.scale == pytest.approx(total.calibration.scale / 5, rel=1e-8)
-    cal = FRAME.pdp.calibrate(pdp.Mean(over="a"), model=model, adversaries=pdp.Adversaries.all())
+    cal = FRAME.pdp.calibrate(
+        pdp.Mean(over="a"), model=model, adversaries=pdp.Adversaries.all(), epsilon=1.0
+    )
     assert FRAME.pdp.release(cal).calibration is cal
     leak = FRAME.pdp.leakage(pdp.Mean(over="a"), model=model, scale=cal.scale)
     assert leak.value == pytest.approx(1.0, rel=1e-8)

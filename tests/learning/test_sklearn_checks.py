@@ -110,8 +110,8 @@ def test_an_estimator_in_place_of_a_model_is_told_so():
         lambda model: pdp.calibrate(model, pdp.Sum()),
         lambda model: pdp.leakage(model, pdp.Sum()),
         lambda model: pdp.Ledger(model),
-        lambda model: FRAME.pdp.sum("a", model=model),
-        lambda model: FRAME.pdp.calibrate(pdp.Sum(), model=model),
+        lambda model: FRAME.pdp.sum("a", model=model, epsilon=1.0),
+        lambda model: FRAME.pdp.calibrate(pdp.Sum(), model=model, epsilon=1.0),
     ]
     for use in uses:
         with pytest.raises(NotFittedError):

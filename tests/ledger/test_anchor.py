@@ -418,7 +418,8 @@ def test_the_command_line_takes_an_anchor(files):
         f"ledger create {book} --model {folder}/model.json -e 2 --anchor {anchor}"
     )
     assert "an anchor belongs to a ledger" in refused(
-        f'release {folder}/people.csv -q "sum(a,b)" --model {folder}/model.json --anchor {anchor}'
+        f'release {folder}/people.csv -q "sum(a,b)" -e 1 --model {folder}/model.json'
+        f" --anchor {anchor}"
     )
 
 

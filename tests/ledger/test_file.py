@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -371,6 +372,83 @@ def test_a_slow_search_keeps_no_other_process_waiting(path, epsilon, fits):
     else:
         assert spent == [first]
         assert "above the budget" in result
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
+@pytest.mark.parametrize("anchored", [False, True])
+def test_deleting_the_lock_while_it_is_held_lets_nobody_in(path, anchored):
+    anchor = path.with_name("anchor.json") if anchored else None
+    pdp.Ledger(COUPLE, epsilon=1.0, path=path, anchor=anchor)
+    context = multiprocessing.get_context("spawn")
+    held, go_on, met = context.Event(), context.Event(), context.Queue()
+    worker = ledger_workers.charge_while_held
+    anchors = None if anchor is None else str(anchor)
+    slow = context.Process(target=worker, args=(str(path), anchors, 0.5, held, go_on, met))
+    slow.start()
+    assert held.wait(60)
+    path.with_name("ledger.json.lock").unlink()
+    mine = []
+    here = threading.Thread(
+        target=lambda: mine.append(charged(pdp.Ledger.open(path, anchor=anchor), 0.5))
+    )
+    here.start()
+    here.join(timeout=1)
+    assert here.is_alive()  # it waits
+    go_on.set()
+    theirs = met.get(timeout=60)
+    here.join(timeout=60)
+    slow.join(timeout=60)
+    assert 0.5 < theirs < 1
+    assert "above the budget" in mine[0]
+    assert len(pdp.Ledger.open(path, anchor=anchor).history) == 1
+
+
+def charged(ledger, epsilon):
+    try:
+        return ledger.charge(epsilon)
+    except pdp.PdpError as error:
+        return str(error)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows deletes no file that is open")
+def test_who_waited_for_a_lock_that_was_deleted_takes_the_new_one(path, monkeypatch):
+    """Between opening the file of the lock and holding it, it was replaced by another one."""
+    pdp.Ledger(COUPLE, epsilon=1.0, path=path)
+    place, seen, real = path.with_name("ledger.json.lock"), [], store.lock
+
+    def replaced(handle):
+        if not seen:
+            place.unlink()
+            place.touch()
+        seen.append(handle)
+        real(handle)
+
+    monkeypatch.setattr(store, "lock", replaced)
+    with FileStore(path).locked():
+        assert len(seen) == 3  # the lock that was deleted, the one that is there, and the ledger
+        monkeypatch.undo()
+        other = os.open(place, os.O_RDWR)
+        import fcntl
+
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(other)
+
+
+def test_a_ledger_begun_by_another_meanwhile_is_not_replaced(path, monkeypatch):
+    """As may happen where the lock was deleted: there is no ledger yet that could be locked."""
+    real = store.sync
+
+    def begun(handle):
+        monkeypatch.setattr(store, "sync", real)
+        path.write_text("another ledger")
+        real(handle)
+
+    monkeypatch.setattr(store, "sync", begun)
+    with pytest.raises(pdp.LedgerError, match="already"):
+        pdp.Ledger(COUPLE, epsilon=1.0, path=path)
+    assert path.read_text() == "another ledger"
+    assert sorted(one.name for one in path.parent.iterdir()) == ["ledger.json", "ledger.json.lock"]
 
 
 def test_nothing_to_write_down_writes_nothing(path):

@@ -187,7 +187,9 @@ def test_phrases():
 
 def test_members_of_unnamed_groups_are_told_by_the_size_of_their_group():
     long = pd.DataFrame({"home": [1, 2, 2, 3, 3, 3], "income": [10.0, 20, 5, 0, 30, 1]})
-    release = long.pdp.sum("income", bounds=(0, 100), groups="home", correlation=(0, 0.4))
+    release = long.pdp.sum(
+        "income", bounds=(0, 100), groups="home", correlation=(0, 0.4), epsilon=1.0
+    )
     words = pdp.explain(release)
     assert "attacks the 1st member of a group of 3 and knows nobody's entry" in words
     assert "favours their entry = 0 over 100" in words

@@ -273,7 +273,7 @@ def test_true_answers_are_nowhere_on_the_page(tmp_path):
 def test_a_report_that_cannot_be_written_says_so(tmp_path):
     pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     cal = pdp.calibrate(pair, pdp.Sum())
-    with pytest.raises(pdp.PdpError, match="cannot be written"):
+    with pytest.raises(pdp.PdpError, match="there is no folder"):
         pdp.report(cal, tmp_path / "missing" / "page.html")
     with pytest.raises(pdp.PdpError, match="a calibration, a release or a ledger, got int"):
         pdp.report(3, tmp_path / "page.html")

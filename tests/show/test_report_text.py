@@ -166,12 +166,12 @@ def test_a_ledger_and_people_are_told_by_what_all_releases_promise(tmp_path):
 def test_whole_records_and_independent_people_and_endless_series_are_called_so(tmp_path):
     table = pd.DataFrame({"home": [1, 1, 2], "sick": [True, False, True], "pay": [1.0, 2, 3]})
     about = {"groups": "home", "bounds": (0, 10), "where": {"sick": True}}
-    text = text_of(pdp.report(table.pdp.sum("pay", **about), tmp_path / "rows.html"))
+    text = text_of(pdp.report(table.pdp.sum("pay", **about, epsilon=1.0), tmp_path / "rows.html"))
     first = section(text, "Published", "The answer")
     assert "3 rows, in 2 groups (one for each home), the largest of 2" in first
     assert "anyone's record" in first
     assert "between 0 and 1" not in first
-    alone = table.pdp.count({"sick": True}, independent=True)
+    alone = table.copy().pdp.count({"sick": True}, independent=True, epsilon=1.0)
     text = text_of(pdp.report(alone, tmp_path / "alone.html"))
     assert "3 rows, each a person who depends on nobody else" in text
     endless = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
@@ -213,7 +213,7 @@ def test_numbers_are_never_written_with_more_than_they_are_worth():
 def test_commands_name_the_file_in_their_reports(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     PEOPLE.to_csv("people.csv", index=False)
-    words = 'people.csv -q "mean(income)" --groups household --bounds income=0:100000'
+    words = 'people.csv -q "mean(income)" -e 1 --groups household --bounds income=0:100000'
     fine(f"release {words} --correlation 0:0.4 -o release.json --report page.html")
     assert "from the table people.csv, with noise" in text_of(tmp_path / "page.html")
     described = json.loads((tmp_path / "release.json").read_text())
@@ -225,7 +225,7 @@ def test_commands_name_the_file_in_their_reports(tmp_path, monkeypatch):
     assert "100 entries of income, in 40 groups (one for each household)" in before
     group = pdp.GaussianGroup(size=3, correlation=0.4, bounds=(0, 1))
     (tmp_path / "model.json").write_text(json.dumps(group.to_dict()))
-    fine('calibrate model.json -q "sum()" --report model.html')
+    fine('calibrate model.json -q "sum()" -e 1 --report model.html')
     assert "To be published, with noise added" in text_of(tmp_path / "model.html")
     fine('report release.json -o again.html --data Survey --title "Mean income" --sign --force')
     again = text_of(tmp_path / "again.html")

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core.cards import card, printable
+from pdp_calibrate.core.cards import card
+from pdp_calibrate.errors import printable
 from tests.support.cli_runs import fine, run
 from tests.support.plans import plan_text
 
@@ -67,14 +68,14 @@ def test_plans_ledgers_and_words_are_safe_too(folder):
 
 
 def test_errors_and_warnings_are_safe():
-    ran = run("release people.csv -q \"sum('\x1b[2J\u202e')\" --model model.json")
+    ran = run("release people.csv -q \"sum('\x1b[2J\u202e')\" -e 1 --model model.json")
     assert ran.code == 2
     assert_safe(ran.err)
     assert r"\x1b[2J\u202e" in ran.err
 
 
 def test_pages_and_cards_hold_no_bidi_controls(folder):
-    fine(f"release {ASK} -o release.json --report page.html")
+    fine(f"release {ASK} -e 1 -o release.json --report page.html")
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert_safe(page)
     assert r"\u202eabc" in page
@@ -96,3 +97,52 @@ def test_words_for_python_are_safe_too():
     words = pdp.explain(pdp.calibrate(model, pdp.Sum(), epsilon=1.0))
     assert "\\x1b[2J" in words
     assert_safe(words)
+
+
+def test_names_command_no_terminal_and_no_notebook_from_python():
+    """What Python shows by itself: repr, str, cards, explanations, errors."""
+    name, city, label = "\x1b[31mpay\u202e", "c\x1bty", "a\x1b"
+    rows = {"home\x07": [1, 1, 2, 3], name: [1.0, 2.0, 3.0, 4.0], city: [label, "b"] * 2}
+    frame = pd.DataFrame(rows)
+    people = pdp.People(
+        frame, groups="home\x07", bounds={name: (0, 9)}, domains={city: [label, "b"]}, epsilon=9.0
+    )
+    table = pdp.JointTable(
+        probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[label, "b"]] * 2, names=[name, city]
+    )
+    gaussian = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1), names=[name, city])
+    calibration = pdp.calibrate(table, pdp.Histogram())
+    shown = [
+        people,
+        people.calibrate.sum(name, epsilon=0.5),
+        people.sum(name, epsilon=0.5),
+        people.sum(name, by=city, missing="zero", epsilon=0.5),
+        people.histogram(city, epsilon=0.5),
+        people.history[-1],
+        table,
+        gaussian,
+        calibration,
+        calibration.leakage,
+        calibration.leakage.witness,
+        calibration.release({name: "b", city: "b"}),
+        pdp.Ledger(table),
+        pdp.advise(frame, query=f'mean("{name}")', groups="home\x07", bounds=(0, 9)),
+        *table_sets(name, city),
+    ]
+    for one in shown:
+        assert_safe(repr(one))
+        assert_safe(str(one))
+        assert_safe(getattr(one, "_repr_html_", str)())
+    for asked in ({"groups": "gone\x1b"}, {"groups": "home\x07", "bounds": (1, 0)}):
+        with pytest.raises(pdp.PdpError) as error:
+            frame.pdp.sum(city, epsilon=1.0, **asked)
+        assert_safe(str(error.value))
+
+
+def table_sets(*names):
+    rows = pd.DataFrame(dict.fromkeys(names, [0, 1] * 50))
+    domains = dict.fromkeys(names, [0, 1])
+    return [
+        pdp.TableEstimator(source="public", confidence=0.9, domains=domains).fit(rows).model_,
+        pdp.TableEstimator(source="public", domains=domains).fit(rows).model_,
+    ]

@@ -49,6 +49,26 @@ def search_slowly(path: str, epsilon: float, searching: Any, go_on: Any, met: An
         met.put((waited, str(error)))
 
 
+def charge_while_held(
+    path: str, anchor: str | None, epsilon: float, held: Any, go_on: Any, met: Any
+) -> None:
+    """Charge a ledger, and search for the joint leakage while holding its lock."""
+    from pdp_calibrate.ledger import accounts
+
+    real = accounts.spent
+
+    def slow(*about: Any, **options: Any) -> Any:
+        held.set()
+        go_on.wait(timeout=60)
+        return real(*about, **options)
+
+    accounts.spent, accounts._ATTEMPTS = slow, 0  # so that it searches under the lock
+    try:
+        met.put(pdp.Ledger.open(path, anchor=anchor).charge(epsilon))
+    except pdp.PdpError as error:
+        met.put(str(error))
+
+
 def be_killed(path: str, times: int) -> None:
     """Fork children that release without end, and kill each in the middle of it.
 

@@ -142,7 +142,7 @@ class _Homogeneous(Model):
                 names=self.names,
                 provenance=self.provenance,
             )
-        except ModelError:  # correlations close to 1 make it singular
+        except (ModelError, OverflowError):  # correlations close to 1 make it singular
             return None
 
     @property

@@ -19,7 +19,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.schema_parts import MATRIX, RANGE, VECTOR, items
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, printable
 
 _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a computed covariance
 
@@ -190,7 +190,7 @@ class Gaussian(GaussianTuples):
         return drawn
 
     def __repr__(self) -> str:
-        return f"Gaussian({_listed(self.names)}; {self.provenance})"
+        return f"Gaussian({printable(_listed(self.names))}; {self.provenance})"
 
 
 def checked_mean(mean: npt.ArrayLike | None, ranges: Sequence[tuple[float, float]]) -> FloatArray:

@@ -19,7 +19,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.schema_parts import DOMAINS, NESTED, NUMBER, ref
 from pdp_calibrate.core.table import JointTable, checked_cells
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, printable
 
 _LARGEST_COUNT = 2**53
 
@@ -187,7 +187,7 @@ class SampledTable(Model):
 
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.counts.shape))
-        names = ", ".join(map(str, self.names))
+        names = printable(", ".join(map(str, self.names)))
         return (
             f"SampledTable({names}; {sizes} cells, {self.confidence:.4g} confidence,"
             f" {self.provenance})"
