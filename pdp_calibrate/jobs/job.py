@@ -92,6 +92,16 @@ class Table(TypedDict, total=False):
     delimiter: Annotated[
         str, Option(words="What separates the columns of a text file, such as ';'.", group=ROWS)
     ]
+    index_col: Annotated[
+        bool,
+        Option(
+            words="Every line of a text file begins with a name of the row, which the header leaves"
+            " out or empty, as R writes them; it is no column.",
+            group=ROWS,
+            form=forms.SWITCH,
+            flags=("--index",),
+        ),
+    ]
     sql: Annotated[
         str,
         Option(
