@@ -13,7 +13,7 @@ import pandas as pd
 
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import OPTIONS, Job, Options, conditions_of, refuse_unknown
 from pdp_calibrate.jobs.signature import with_options
 
 if TYPE_CHECKING:
@@ -129,9 +129,7 @@ class PdpAccessor:
             return self._release("count", columns, options, values=values)
         if values is not None:
             raise QueryError("conditions say which values count already: leave values= out.")
-        if set(columns) & set(options.get("where") or {}):
-            raise QueryError("where= has a condition on a column that is counted already.")
-        options["where"] = {**columns, **(options.get("where") or {})}
+        options["where"] = conditions_of(columns, options)
         return self._release("count", None, options)
 
     @_method
@@ -224,10 +222,10 @@ class PdpAccessor:
         values: Iterable[Hashable] | None = None,
         weights: tuple[float, ...] | None = None,
     ) -> Release:
+        from pdp_calibrate.frames.open import names_of
         from pdp_calibrate.jobs.run import run
 
-        one = isinstance(columns, str) or not isinstance(columns, Iterable)
-        named: Any = None if columns is None else (columns,) if one else tuple(columns)
+        named = None if columns is None else names_of(columns, "columns")
         question = Question(kind=kind, columns=named, values=values, weights=weights)
         found = run(Job(questions=(question,), options=options), self._frame)
         return cast("Release", found)  # of one question

@@ -340,7 +340,7 @@ def test_states_along_time_need_less_noise_than_whole_households_and_attain_thei
         (lambda to: to.sum("load", persistence=0.7), "none of them missing, which are counted"),
         (lambda to: to.count({"state": "ill"}, persistence=1.0), "to below 1"),
         (lambda to: to.count({"state": "ill"}, persistence=0.1), "nothing is remembered"),
-        (lambda to: to.count({"state": "dead"}, persistence=0.7), "all that are named"),
+        (lambda to: to.count({"state": "dead"}, persistence=0.7), "no possible value of column state"),
         (lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7), "one secret column"),
         (lambda to: to.histogram("state", missing="category", persistence=0.7), "missing"),
         (lambda to: to.count({"state": "ill"}, persistence=0.7, correlation=0.2), "no correlation"),

@@ -66,7 +66,9 @@ def test_values_outside_the_declared_ones_raise_as_with_a_model():
         models=[pdp.Unknown(size=size, domain=["none", "flu"]) for size in (1, 2)], counts=[2, 1]
     )
     assert stated == words(lambda: WITH.pdp.histogram("dx", groups="home", model=model))
-    assert stated == (pdp.ModelError, "a value of column dx is not in the domain of the model.")
+    kind, said = stated
+    assert kind is pdp.ModelError
+    assert said.startswith("a value of column dx is none of those that are possible")
 
 
 @pytest.mark.parametrize("domain", ["HIV", "none,flu", ["none", "none"], []])
