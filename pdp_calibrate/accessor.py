@@ -19,6 +19,7 @@ from pdp_calibrate.jobs.job import (
     Job,
     Options,
     ask_for_strength,
+    conditions_of,
     epsilon_of,
     refuse_unknown,
 )
@@ -138,9 +139,7 @@ class PdpAccessor:
             return self._release("count", columns, options, values=values)
         if values is not None:
             raise QueryError("conditions say which values count already: leave values= out.")
-        if set(columns) & set(options.get("where") or {}):
-            raise QueryError("where= has a condition on a column that is counted already.")
-        options["where"] = {**columns, **(options.get("where") or {})}
+        options["where"] = conditions_of(columns, options)
         return self._release("count", None, options)
 
     @_method
@@ -244,10 +243,10 @@ class PdpAccessor:
         values: Iterable[Hashable] | None = None,
         weights: tuple[float, ...] | None = None,
     ) -> Release:
+        from pdp_calibrate.frames.open import names_of
         from pdp_calibrate.jobs.run import run
 
-        one = isinstance(columns, str) or not isinstance(columns, Iterable)
-        named: Any = None if columns is None else (columns,) if one else tuple(columns)
+        named = None if columns is None else names_of(columns, "columns")
         question = Question(kind=kind, columns=named, values=values, weights=weights)
         job = Job(questions=(question,), options=options)
         found = run(job, self._frame, stacklevel=5)  # the call of df.pdp

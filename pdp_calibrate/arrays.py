@@ -100,9 +100,9 @@ def deadline_after(time_limit: float | None) -> float:
     """Turn a duration in seconds into a value of `time.monotonic()`."""
     if time_limit is None:
         return float("inf")
+    check_number(time_limit, "time_limit", error=PdpError)
     if not time_limit >= 0:
         raise PdpError(f"time_limit must be zero or more seconds, got {time_limit}.")
-    check_number(time_limit, "time_limit", error=PdpError)
     return time.monotonic() + time_limit
 
 

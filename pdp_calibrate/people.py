@@ -13,10 +13,11 @@ from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import QueryError, printable
+from pdp_calibrate.errors import printable
+from pdp_calibrate.frames.open import names_of
 from pdp_calibrate.jobs.forms import Range
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import File, Job, Options
+from pdp_calibrate.jobs.job import File, Job, Options, conditions_of
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.accounts import Entry
@@ -48,8 +49,7 @@ class Verbs(ABC, Generic[Answer]):
     def _ask(
         self, kind: Kind, columns: Any, options: Options, values: Iterable[Hashable] | None = None
     ) -> Answer:
-        one = isinstance(columns, str) or not isinstance(columns, Iterable)
-        named: Any = None if columns is None else (columns,) if one else tuple(columns)
+        named = None if columns is None else names_of(columns, "columns")
         question = Question(kind=kind, columns=named, values=values)
         return self._answer(self._table.job(question, options))
 
@@ -72,10 +72,7 @@ class Verbs(ABC, Generic[Answer]):
         self, conditions: Mapping[Hashable, Any] | None = None, **options: Unpack[Options]
     ) -> Answer:
         """Ask how many rows there are that meet conditions."""
-        met, also = dict(conditions or {}), dict(options.get("where") or {})
-        if set(met) & set(also):
-            raise QueryError("where= has a condition on a column that is counted already.")
-        options["where"] = met | also
+        options["where"] = conditions_of(conditions, options)
         return self._ask("count", None, options)
 
     @_verb

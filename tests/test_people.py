@@ -350,7 +350,7 @@ def test_states_along_time_need_less_noise_than_whole_households_and_attain_thei
         ),
         (
             lambda to: to.count({"state": "dead"}, persistence=0.7, epsilon=1.0),
-            "all that are named",
+            "no possible value of column state",
         ),
         (
             lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7, epsilon=1.0),

@@ -189,7 +189,7 @@ def exact_answer(
         check_long(found, query, contributions, model, rows=rows)
         return found
     if isinstance(data, pd.Series | Mapping):
-        own = instance_answer(contributions, model, dict(data))
+        own = instance_answer(contributions, model, data)
         found = FrameAnswer(answer=own, instances=1, values=1)
     else:
         found = total_answer(contributions, model, data)

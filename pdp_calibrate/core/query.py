@@ -443,6 +443,27 @@ def _rounding(
     return math.nextafter(float(bound), math.inf) if bound else 0.0
 
 
+def listed_values(said: Any, what: str) -> tuple[Hashable, ...]:
+    """Return a collection of hashable values; text and single values are refused."""
+    if isinstance(said, str | bytes | Mapping) or not isinstance(said, Iterable):
+        raise QueryError(f"{what} must be a collection of values, such as {{1}} or ['yes'].")
+    found = tuple(plain(value) for value in said)
+    unusable = sorted({type(one).__name__ for one in found if not _has_hash(one)})
+    if unusable:
+        raise QueryError(
+            f"{what} must be hashable, such as numbers and text, got {', '.join(unusable)}."
+        )
+    return found
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Count(OverTuples):
     """How many of the tuples hold one of the values.
@@ -456,9 +477,7 @@ class Count(OverTuples):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
-            raise QueryError("values must be a collection of values, such as {1} or ['yes'].")
-        values = frozenset(plain(value) for value in self.values)
+        values = frozenset(listed_values(self.values, "values"))
         if not values:
             raise QueryError("values must name at least one value to count, got none.")
         object.__setattr__(self, "values", values)
@@ -505,9 +524,7 @@ class Histogram(OverTuples):
         super().__post_init__()
         if self.categories is None:
             return
-        if isinstance(self.categories, str):
-            raise QueryError("categories must be a list of values, such as ['yes', 'no'].")
-        found = tuple(plain(value) for value in self.categories)
+        found = listed_values(self.categories, "categories")
         if not found or len(set(found)) != len(found):
             raise QueryError("categories must be at least one value, none of them twice.")
         object.__setattr__(self, "categories", found)

@@ -47,7 +47,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, checked_bounds, field_of, from_json_value, json_value
-from pdp_calibrate.core.query import FrozenMapping, Query
+from pdp_calibrate.core.query import FrozenMapping, Query, listed_values
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError
 
@@ -81,7 +81,8 @@ class Column:
     """For a condition, the values that match; for a breakdown, the labels, in order."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(plain(value) for value in self.values))
+        values = listed_values(self.values, f"the values of column {self.name}")
+        object.__setattr__(self, "values", values)
         if not self.values:
             raise QueryError(f"name at least one value of column {self.name}, got none.")
         if len(set(self.values)) != len(self.values):
@@ -180,7 +181,7 @@ class RowQuery(Query):
                     f"column {self.value} is added up, and cannot decide which rows count as well."
                 )
         for column in (*self.where, *self.by):
-            if None in column.values:
+            if any(map(_is_no_value, column.values)):
                 raise QueryError(
                     f"a missing value of column {column.name} matches no condition and is no label:"
                     " count the missing with by= and missing='category'."
@@ -615,6 +616,11 @@ class RowQuery(Query):
     def share(self) -> float:
         """The part of alpha that each noisy number of one answer may fail with."""
         return 0.5 if self.is_ratio else 1.0
+
+
+def _is_no_value(value: Any) -> bool:
+    """Whether a value stands for a missing one: None, NA, and what differs from itself, as NaN."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _rounding(low: float, high: float) -> float:

@@ -51,6 +51,9 @@ class FrameAnswer:
 
 def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
     """Answer for one instance, given as {name: value} of every tuple that enters."""
+    labels = list(data.keys())  # those of a Series may repeat
+    if len(set(labels)) < len(labels):
+        raise ModelError("the data give two values under one name.")
     names = _entering_names(contributions, model)
     absent = [str(name) for name in names if name not in data]
     if absent:

@@ -43,12 +43,10 @@ def declared_values(
         return stated
     if stated not in (None, "dtype"):
         raise QueryError(f'{option} must be a list of values or "dtype", got {stated!r}.')
-    table, (name,), schema = chosen(frame, [column])
-    kind = schema[name]
-    if kind == nw.Boolean:
-        return [False, True]
-    if isinstance(kind, nw.Enum) and _is_declared(table):
-        return list(kind.categories)
+    _, (name,), schema = chosen(frame, [column])
+    kind, listed = schema[name], values_of_type(frame, column)
+    if listed is not None:
+        return listed
     if not isinstance(kind, nw.Enum | nw.Categorical):
         elsewhere = " (--domain, or domains in a plan)" if option == "domains" else ""
         raise QueryError(
@@ -61,6 +59,16 @@ def declared_values(
             f' with {option}=[...], or with {option}="dtype" that the categories are public.'
         )
     return _categories(frame, name, kind, option=option)
+
+
+@asks_the_engine
+def values_of_type(frame: Any, column: Hashable) -> Sequence[Hashable] | None:
+    """Return the values that the type of a column declares; None where it declares none."""
+    table, (name,), schema = described(frame, [column])
+    kind = schema[name]
+    if kind == nw.Boolean:
+        return [False, True]
+    return list(kind.categories) if isinstance(kind, nw.Enum) and _is_declared(table) else None
 
 
 def _is_declared(table: nw.LazyFrame[Any]) -> bool:

@@ -7,18 +7,31 @@ in a file without one it would be the first record.
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pandas as pd
+from pandas.io.common import get_handle
 
 from pdp_calibrate.errors import MissingLibraryError, SourceError
+from pdp_calibrate.frames.lines import CheckedLines
 
 _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+_NAMES_OF_ROWS = "names of rows that are no column (index_col, --index) are for text files."
+
+
+# What damaged compressed files raise.
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
@@ -54,6 +67,8 @@ class Source:
     """A CSV or TSV file, a parquet file, or a folder of parquet files."""
     delimiter: str | None = None
     """What separates the columns of a text file; by its ending if not given."""
+    index_col: bool = False
+    """Whether the lines of a text file begin with names of rows, which are no column."""
     sql: str | None = None
     """Instead of a file, one SELECT for DuckDB; it may read files itself, and write none."""
     database: Path | None = None
@@ -64,8 +79,13 @@ class Source:
             raise SourceError("data come from either a file or an SQL query, and not both.")
         if self.database is not None and self.sql is None:
             raise SourceError("a database needs an SQL query: which rows?")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise SourceError(f"a delimiter is one character, got {self.delimiter!r}.")
+        if self.index_col and self.sql is not None:
+            raise SourceError(_NAMES_OF_ROWS)
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n'):
+            raise SourceError(
+                f"a delimiter is one ASCII character, no quote and no newline, got {mark!r}."
+            )
 
     def read(self) -> Any:
         """Return the rows: a pandas frame for a text file, otherwise a DuckDB relation."""
@@ -81,41 +101,72 @@ class Source:
         path = self.file or Path()
         if not path.exists():
             raise SourceError(f"there is no file {path}.")
-        if path.is_dir():
-            return _from_parquet(sorted(path.rglob("*.parquet")), path)
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return _from_parquet([path], path)
+        if path.is_dir() or path.suffix.lower() in (".parquet", ".pq"):
+            if self.index_col:
+                raise SourceError(_NAMES_OF_ROWS)
+            files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+            return _from_parquet(files, path)
         ending = next((e for e in reversed(path.suffixes) if e.lower() in _SEPARATORS), None)
         if ending is None and self.delimiter is None:
             raise SourceError(
                 f"{path} has an unknown ending; .csv, .tsv and .parquet are read, and any text file"
                 " whose delimiter is given."
             )
-        return _from_text(path, self.delimiter or _SEPARATORS[(ending or "").lower()], rows=rows)
+        separator = self.delimiter or _SEPARATORS[(ending or "").lower()]
+        return _from_text(path, separator, row_names=self.index_col, rows=rows)
 
 
-def _from_text(path: Path, separator: str, *, rows: int | None) -> pd.DataFrame:
+def _from_text(path: Path, separator: str, *, row_names: bool, rows: int | None) -> pd.DataFrame:
+    """Read a text file whose lines fit its header; only the header if `rows` is 0."""
     try:
-        frame = pd.read_csv(path, sep=separator, low_memory=False, nrows=rows)
-    except pd.errors.EmptyDataError as error:
-        raise SourceError(f"{path} is empty.") from error
-    except pd.errors.ParserError as error:
-        raise SourceError(
-            f"{path} is not a table separated by {separator!r}: its lines have different numbers of"
-            " columns. Is the delimiter right?"
-        ) from error
-    except (OSError, UnicodeError, ValueError) as error:
+        with get_handle(path, "rb", compression="infer", is_text=False) as opened:
+            lines = CheckedLines(cast("BinaryIO", opened.handle), separator, row_names=row_names)
+            _check_header(lines.header, path, separator)
+            frame = _parsed(lines, path, separator, rows=rows)
+    except SourceError:
+        raise
+    except (OSError, UnicodeError, ValueError, *_DAMAGED) as error:
         raise SourceError(f"{path} cannot be read as text: {_reason(error)}.") from error
-    if len(frame.columns) == 1:
-        header = str(frame.columns[0])
-        found = next((one for one in _OTHER_SEPARATORS if one in header), None)
-        if found is not None:
+    if lines.leaves_out:
+        frame = frame.reset_index(drop=True)
+    elif row_names:
+        frame = frame.iloc[:, 1:]
+    if rows is None and frame.empty:
+        raise SourceError(f"{path} has a header and no rows.")
+    return frame
+
+
+def _check_header(header: list[str], path: Path, separator: str) -> None:
+    """Refuse a header that names no columns, or two alike; names are not shown."""
+    if not header:
+        raise SourceError(f"{path} is empty.")
+    if len(header) == 1:
+        found = next((one for one in _OTHER_SEPARATORS if one in header[0]), None)
+        if found is not None and found != separator:
             raise SourceError(
                 f"{path} has one column when separated by {separator!r}, but its first line"
                 f" contains {found!r}: give that as the delimiter."
             )
-    if rows is None and frame.empty:
-        raise SourceError(f"{path} has a header and no rows.")
+    first: dict[str, int] = {}
+    for place, name in enumerate(header, start=1):
+        if name and first.setdefault(name, place) != place:
+            raise SourceError(
+                f"columns {first[name]} and {place} of {path} have the same name: rename one."
+            )
+
+
+def _parsed(lines: CheckedLines, path: Path, separator: str, *, rows: int | None) -> pd.DataFrame:
+    problem = ""
+    try:
+        read: Any = io.BytesIO(lines.start) if rows == 0 else io.BufferedReader(lines)
+        frame = pd.read_csv(read, sep=separator, low_memory=False)
+    except pd.errors.ParserError:
+        problem = "a quote is not closed"
+    if rows != 0 and not problem and not lines.problem and len(frame) != lines.records:
+        problem = "its quotes can be read in several ways"
+    problem = lines.problem or problem
+    if problem:
+        raise SourceError(f"{path} is not a table separated by {separator!r}: {problem}.")
     return frame
 
 
@@ -125,9 +176,15 @@ def _from_parquet(files: list[Path], place: Path) -> Any:
     duckdb = _duckdb("parquet files")
     try:
         connection = duckdb.connect(config=_LOCKED)
-        return connection.read_parquet([str(file) for file in files], union_by_name=True)
+        names = [str(file) for file in files]
+        relation = connection.read_parquet(names, union_by_name=True)
+        query = "select distinct name from parquet_schema(?)"
+        written = {name for (name,) in connection.execute(query, [names]).fetchall()}
     except duckdb.Error as error:
         raise SourceError(f"{place} cannot be read as parquet: {_reason(error)}.") from error
+    if not written.issuperset(relation.columns):  # DuckDB has renamed one
+        raise SourceError(f"two columns of {place} have the same name, but for case: rename one.")
+    return relation
 
 
 def _from_sql(query: str, database: Path | None) -> Any:

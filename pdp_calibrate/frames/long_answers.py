@@ -279,5 +279,8 @@ def _shared_domain(model: Model) -> Domain:
 
 def _place(held: Hashable, domain: Domain, value: Hashable) -> int:
     if held not in domain:
-        raise ModelError(f"a value of column {value} is not in the domain of the model.")
+        raise ModelError(
+            f"a value of column {value} is none of those that are possible by domains=, the type of"
+            " the column or the model."
+        )
     return domain.index(held)

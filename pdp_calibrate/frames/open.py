@@ -6,13 +6,13 @@ import contextlib
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 import narwhals as nw
 
 from pdp_calibrate.arrays import plain
-from pdp_calibrate.errors import FrameError, ModelError, PdpError
+from pdp_calibrate.errors import FrameError, ModelError, PdpError, QueryError
 
 P = ParamSpec("P")
 
@@ -76,6 +76,17 @@ def _has_other_python(error: BaseException) -> bool:
 def column_name(name: Hashable) -> str:
     """Return the column that holds a tuple of this name: frames name their columns by text."""
     return name if isinstance(name, str) else str(name)
+
+
+def names_of(said: Any, what: str) -> tuple[Hashable, ...]:
+    """Return the names of one column or of several; columns themselves are refused.
+
+    Their values would pass for names, and appear in messages.
+    """
+    if nw.dependencies.is_into_series(said):
+        raise QueryError(f"{what} must name columns, got a {type(said).__name__} of values.")
+    one = isinstance(said, str) or not isinstance(said, Iterable)
+    return (said,) if one else tuple(said)
 
 
 def opened(frame: Any) -> nw.LazyFrame[Any]:

@@ -124,6 +124,18 @@ def _named_values(text: str, *, rule: str = "a domain is written COLUMN=VALUE,VA
     return name, parse_values(values)
 
 
+def _condition(text: str) -> tuple[str, Any]:
+    name, equals, values = text.partition("=")
+    compares = name.rstrip().endswith(("<", ">", "!")) or values.startswith("=")
+    if compares or (not equals and any(sign in text for sign in "<>")):
+        raise PdpError(
+            f"comparisons such as {text!r} are not supported yet: a condition is written"
+            " COLUMN=VALUE,VALUE. Put what you mean into a column of its own, such as a yes/no."
+        )
+    name, found = _named_values(text, rule="a condition is written COLUMN=VALUE,VALUE")
+    return name, list(found)
+
+
 def _named_value(text: str) -> tuple[str, Any]:
     name, values = _named_values(text, rule="an option is written NAME=VALUE")
     return name, values[0] if len(values) == 1 else values
@@ -214,8 +226,7 @@ DOMAINS = Form(
 )
 CONDITIONS = Form(
     schema=_by_column(parts.anything_of(parts.CELL, parts.items(parts.CELL))),
-    from_text=lambda text: _named_values(text, rule="a condition is written COLUMN=VALUE,VALUE"),
-    from_plan=_as_tuples,
+    from_text=_condition,
     repeated=True,
 )
 MISSING = Form(

@@ -101,6 +101,8 @@ def parse_query(text: str) -> Question:
     Traceback (most recent call last):
     pdp_calibrate.jobs.grammar.QuerySyntaxError: expected ',' or ')' at character 18 of ...
     """
+    if not isinstance(text, str):
+        raise QueryError(f"a question is text, such as 'mean(income)', got {type(text).__name__}.")
     return _Reader(text).question()
 
 

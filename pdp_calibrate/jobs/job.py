@@ -92,6 +92,16 @@ class Table(TypedDict, total=False):
     delimiter: Annotated[
         str, Option(words="What separates the columns of a text file, such as ';'.", group=ROWS)
     ]
+    index_col: Annotated[
+        bool,
+        Option(
+            words="Every line of a text file begins with a name of the row, which the header leaves"
+            " out or empty, as R writes them; it is no column.",
+            group=ROWS,
+            form=forms.SWITCH,
+            flags=("--index",),
+        ),
+    ]
     sql: Annotated[
         str,
         Option(
@@ -282,8 +292,8 @@ class Options(TypedDict, total=False):
     where: Annotated[
         Mapping[Any, Any] | None,
         Option(
-            words="Conditions on columns that a row must meet to count, all of them: a value, or"
-            " several of which one must match. Other rows add nothing, and their number stays"
+            words="Conditions on columns that a row must meet to count, all of them: a value, or a"
+            " set of values of which one must match. Other rows add nothing, and their number stays"
             " secret. Not with a model; with a correlation, on public columns only.",
             group=QUERY,
             form=forms.CONDITIONS,
@@ -554,8 +564,20 @@ class Job:
             said["domains"] = said.pop("domain")
         if "belief" in said:
             said["epsilon"] = epsilon_of(said.pop("belief"), said)
+        if "where" in said:
+            said["where"] = checked_conditions(said["where"], "where")
+        for name in ("groups", "order_by", "keep_by"):
+            if not isinstance(said.get(name), Hashable):
+                raise QueryError(
+                    f"{name} is the name of a column, got a {type(said[name]).__name__}."
+                )
+        if not isinstance(said.get("independent"), Hashable):
+            raise QueryError("independent is True or False: whether every row is a person.")
+        if "public" in said:
+            said["public"] = _column_names(said["public"])
         for name, defaults in _DEFAULTS.items():
-            if name in said and said[name] in defaults:
+            given = said.get(name)
+            if isinstance(given, Hashable | list | dict) and name in said and given in defaults:
                 del said[name]  # as if nothing had been said
         rules = said.get("missing")
         if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
@@ -618,10 +640,6 @@ class Job:
                 "every says how long the steps of a series are, whose correlation is stated: give"
                 " order_by and correlation (or persistence) too. Without them gaps do not matter."
             )
-        if not isinstance(said.get("where", {}), Mapping):
-            raise QueryError("where says which values of columns count, such as {'sick': True}.")
-        if isinstance(said.get("public", ()), str):
-            raise QueryError("public is a list of columns, such as ['city'].")
         if "adversaries" in said:
             from pdp_calibrate.core.adversary import Adversaries
 
@@ -767,6 +785,40 @@ def ask_for_strength(said: Mapping[str, Any]) -> None:
             " shift by a factor of at most 2.7; or belief=(0.01, 0.03) (--belief 1%:3%), a belief"
             " before and after. With a ledger, epsilon=None (--rest) is as much as still fits."
         )
+
+
+def checked_conditions(said: Any, what: str) -> dict[Any, Any]:
+    """Return which values of columns count, by column; anything else, such as a mask, is refused.
+
+    Parameters
+    ----------
+    said
+        What was said.
+    what
+        The name of the argument, for messages.
+    """
+    if isinstance(said, Mapping | None) or (isinstance(said, list | tuple) and not said):
+        return dict(said or {})
+    raise QueryError(
+        f"{what} says which values of columns count, such as {{'sick': True}}, got"
+        f" {type(said).__name__}. Rows are chosen by their values, not by a mask: make it a column"
+        " of the table, such as {'adult': True}."
+    )
+
+
+def conditions_of(conditions: Any, options: Options) -> dict[Any, Any]:
+    """Return the conditions of a count and of where= together; a column has one of them."""
+    counted = checked_conditions(conditions, "a count of rows")
+    where = checked_conditions(options.get("where"), "where")
+    if set(counted) & set(where):
+        raise QueryError("where= has a condition on a column that is counted already.")
+    return counted | where
+
+
+def _column_names(said: Any) -> Sequence[Hashable]:
+    if isinstance(said, str) or not isinstance(said, Iterable):
+        raise QueryError(f"public is a list of columns, such as ['city'], got {said!r}.")
+    return tuple(said)
 
 
 def epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:

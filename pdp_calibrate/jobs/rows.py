@@ -10,20 +10,20 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, checked_domain
-from pdp_calibrate.core.query import Query
+from pdp_calibrate.core.query import Query, listed_values
 from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
-from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries, checked_range
 from pdp_calibrate.families.network.mixing_chain import MixingChain
-from pdp_calibrate.frames.columns import declared_values
+from pdp_calibrate.frames.columns import declared_values, values_of_type
 from pdp_calibrate.frames.counts import values_held
-from pdp_calibrate.frames.open import check_roles, column_name
+from pdp_calibrate.frames.open import check_roles, column_name, names_of
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
@@ -72,6 +72,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         independent=bool(job.options.get("independent")),
         every=job.options.get("every"),
     )
+    _refuse_undeclared(job, frame, [*where, *(one for one in asked.by if one.name in stated)])
     check_roles(list(asked.columns), groups=groups)
     check_roles(list(asked.secret), keep_by=asked.keep_by)
     if value is not None:
@@ -79,25 +80,56 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
     return asked
 
 
+def _refuse_undeclared(job: Job, frame: Any, columns: Iterable[Column]) -> None:
+    """Refuse values that a column cannot have, by what is declared about it or by its type."""
+    for column in columns:
+        said = job.options.get("domains")
+        stated = said.get(column.name) if isinstance(said, Mapping) else None
+        possible = values_of_type(frame, column.name)
+        if stated is not None:
+            possible = declared_values(frame, column.name, stated, option="domains")
+        nowhere = [value for value in column.values if value not in (possible or column.values)]
+        if nowhere:
+            hint = did_you_mean(str(nowhere[0]), map(str, possible or ()))
+            raise QueryError(
+                f"{nowhere[0]!r} is no possible value of column {column.name}, as declared by its"
+                f" domain or its type{hint or '.'}"
+            )
+
+
 def _names(said: Any) -> tuple[str, ...]:
     """Return the names of one column or of several."""
-    if said is None:
-        return ()
-    one = isinstance(said, str) or not isinstance(said, Iterable)
-    return (column_name(said),) if one else tuple(column_name(name) for name in said)
+    return () if said is None else tuple(map(column_name, names_of(said, "by=")))
 
 
 def _where(job: Job) -> list[Column]:
     return [
-        Column(name=column_name(name), values=_matching(values))
+        Column(name=column_name(name), values=_matching(name, values))
         for name, values in (job.options.get("where") or {}).items()
     ]
 
 
-def _matching(values: Any) -> tuple[Hashable, ...]:
-    """Return the values that match a condition: one, or any of several."""
+def _matching(column: Hashable, values: Any) -> Iterable[Hashable]:
+    """Return the values that match a condition: one, or any of several.
+
+    A pair is refused, since elsewhere it is a range.
+    """
+    if isinstance(values, tuple):
+        either = ", ".join(map(repr, values))
+        raise QueryError(
+            f"the condition on column {column} is a tuple: for rows with one of these values give a"
+            f" set, {{{either}}}. Ranges and comparisons are not supported yet: put what you mean"
+            " into a column of its own, such as a yes/no."
+        )
+    if isinstance(values, Mapping) or str(getattr(values, "dtype", "")).startswith("bool"):
+        raise QueryError(
+            f"the condition on column {column} must be a value or a set of values, got"
+            f" {type(values).__name__}."
+        )
+    if isinstance(values, Set):
+        return sorted(values, key=repr)  # in one order in every process
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    return tuple(values) if several else (values,)
+    return values if several else (values,)
 
 
 def _counted(question: Question, named: Sequence[str]) -> list[Column]:
@@ -111,7 +143,7 @@ def _counted(question: Question, named: Sequence[str]) -> list[Column]:
             "a count of rows states its conditions by column, all of which must hold:"
             " count({'sick': True, 'city': 'Oslo'}), or where=."
         )
-    return [Column(name=named[0], values=_matching(question.values))]
+    return [Column(name=named[0], values=listed_values(question.values, "values"))]
 
 
 def _bounds(job: Job, column: str) -> tuple[float, float]:
@@ -130,7 +162,7 @@ def _labels(
 ) -> tuple[Hashable, ...]:
     """Return the declared values of a column; those that occur are secret, unless it is public."""
     if column in stated:
-        return tuple(stated[column])
+        return listed_values(stated[column], "categories")
     said = job.domain_of(column)
     if said is None and column in _public(job):
         held = values_held(frame, column, gaps=column in missing)
