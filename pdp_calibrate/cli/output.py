@@ -186,7 +186,7 @@ def law_of(model: Model) -> list[tuple[str, str]]:
 
 def within(value: Any) -> str:
     """Write how far noise reaches: one number, or one for each answer."""
-    from pdp_calibrate.show.numbers import width
+    from pdp_calibrate.core.numbers import width
 
     if isinstance(value, tuple):
         return ", ".join(within(one) for one in value)
@@ -201,7 +201,7 @@ def answer_in_words(value: Any, half_width: Any) -> str:
 def number(value: Any) -> str:
     """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int | float):
-        from pdp_calibrate.show.numbers import ordinary
+        from pdp_calibrate.core.numbers import ordinary
 
         return ordinary(value, digits=6)
     if isinstance(value, tuple):

@@ -19,7 +19,7 @@ from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
-from pdp_calibrate.show.numbers import at_most, beside_noise, width
+from pdp_calibrate.core.numbers import at_most, beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,

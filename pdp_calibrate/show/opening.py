@@ -18,7 +18,7 @@ from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.explain import column_of, table_of
-from pdp_calibrate.show.numbers import at_least, at_most, ordinary
+from pdp_calibrate.core.numbers import at_least, at_most, ordinary
 from pdp_calibrate.show.words import (
     CLAMPED,
     anyone,

@@ -16,7 +16,7 @@ from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import plots
-from pdp_calibrate.show.numbers import beside_noise, ordinary, width
+from pdp_calibrate.core.numbers import beside_noise, ordinary, width
 from pdp_calibrate.show.summary import Document, Reportable, Summary, summarise
 
 _PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "learning", "interval")

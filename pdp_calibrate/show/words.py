@@ -14,7 +14,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.show.numbers import ordinary, width
+from pdp_calibrate.core.numbers import ordinary, width
 
 _MOST_LISTED = 6
 
