@@ -478,6 +478,8 @@ class SensitivityCurve:
     """The leakage that each scale keeps."""
     reference_scale: float
     """One scale, whatever the assumption: by default the smallest on the curve."""
+    unit: str = "units of the answer"
+    """What scales are measured in, in words."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per assumption, with columns for it, ``scale`` and ``leakage``."""
@@ -587,4 +589,5 @@ def sensitivity_curve(
         leakages=leakages,
         epsilon=found[0].epsilon,
         reference_scale=scale,
+        unit=found[0].scale_units[0],
     )

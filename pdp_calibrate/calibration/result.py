@@ -325,20 +325,28 @@ class Calibration(Generic[Asked, Number]):
             for place, query in enumerate(self.queries)
         )
 
-    def half_widths_in_words(self, *, alpha: float = 0.05) -> tuple[str, ...]:
-        """Write how far each answer may be off, as every card, page and command shows it."""
+    def half_widths_in_words(self, *, alpha: float = 0.05, then: str = "") -> tuple[str, ...]:
+        """Write how far each answer may be off, as every card, page and command shows it.
+
+        `then` follows the number: in how many releases.
+        """
         return tuple(
-            self._without_count(place, alpha) if known is None else f"±{two_digits(known)}"
+            self._without_count(place, alpha, then)
+            if known is None
+            else f"±{two_digits(known)}{then}"
             for place, known in enumerate(self.known_half_widths(alpha=alpha))
         )
 
-    def _without_count(self, place: int, alpha: float) -> str:
+    def _without_count(self, place: int, alpha: float, then: str) -> str:
         """Say what is known of the accuracy of a mean over a secret number of rows."""
         query, rows = self.queries[place].at_a_step, sum(self.model.copies)
         if isinstance(query, RowQuery) and query.parts > 1:
-            return "± that depends on how many rows count in each part (count=)"
+            return "known once count= says about how many rows count in the smallest part"
         best = two_digits(self._half_width(place, alpha, rows))
-        return f"±{best} if all {ordinary(rows)} rows count, more if fewer do (count=)"
+        return (
+            f"±{best}{then} if all {ordinary(rows)} rows count, and more if fewer do: count= says"
+            " about how many"
+        )
 
     @with_columns
     def release(
@@ -462,13 +470,13 @@ class Calibration(Generic[Asked, Number]):
         symbol = "λ" if self.mu is None else "σ"
         if isinstance(self.query, Query):
             noises: list[tuple[object, object]] = [
-                (f"scale {symbol}", f"{self.scales[0]:.6g} ({self.scale_units[0]})"),
+                (f"scale {symbol}", f"{self.scales[0]:.6g} (in {self.scale_units[0]})"),
                 ("95 % of answers within", widths[0]),
                 ("query", self.query),
             ]
         else:
             noises = [
-                (query, f"scale {symbol} {scale:.6g} ({unit}), 95 % of answers within {width}")
+                (query, f"scale {symbol} {scale:.6g} (in {unit}), 95 % of answers within {width}")
                 for query, scale, unit, width in zip(
                     self.queries, self.scales, self.scale_units, widths, strict=True
                 )

@@ -53,11 +53,11 @@ def unit_of_scale(query: Query) -> str:
     """Say in which unit the scale of the noise is: that of what the noise is added to."""
     asked = query.at_a_step
     if not isinstance(asked, RowQuery) or asked.kind != "mean":
-        return "in units of the answer"
+        return "units of the answer"
     if not asked.is_ratio:
-        return "of the sum behind the mean"
+        return "units of the sum behind the mean"
     half = ordinary(float(asked.half))
-    return f"of the count behind the mean, in rows, and of the sum, in units of {half}"
+    return f"rows of the count, and {half} units of the sum, behind the mean"
 
 
 def checked_count(count: object) -> float:

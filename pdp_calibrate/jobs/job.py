@@ -371,6 +371,17 @@ class Options(TypedDict, total=False):
             form=forms.POSITIVE,
         ),
     ]
+    count: Annotated[
+        float | None,
+        Option(
+            words="About how many rows are expected behind a mean over a secret number of them (a"
+            " condition on a secret column, or missing values); in the smallest part of a"
+            " breakdown. Only the accuracy that is shown before a release depends on it.",
+            group=QUERY,
+            form=forms.POSITIVE,
+            written="Such as 19000.",
+        ),
+    ]
     adversaries: Annotated[
         "Adversaries | None",
         Option(
@@ -757,7 +768,16 @@ def _epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
         raise QueryError(
             f"a belief is a pair (before, after), such as (0.01, 0.03), got {belief!r}."
         )
-    return epsilon_for(prior=belief[0], posterior=belief[1])
+    before, after = belief
+    found = epsilon_for(prior=before, posterior=after)
+    if after < before:
+        raise QueryError(
+            "a belief is allowed to grow: the probability after the release must be above the one"
+            f" before it, got ({before}, {after}). Under the same ε it may fall as well as grow; for"
+            f" the ε at which {before} falls no lower than {after} give"
+            " epsilon=pdp.epsilon_for(prior=…, posterior=…)."
+        )
+    return found
 
 
 def _of_column(said: Any, column: Hashable) -> Any:

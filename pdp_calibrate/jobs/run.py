@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
+from pdp_calibrate.core.accuracy import checked_count
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.noise import Noise
@@ -282,7 +283,7 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
     if job.epsilon is None:
         raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")
     default = None if ledger is None else ledger.adversaries
-    return calibrate(
+    found: AnyCalibration = calibrate(
         task.model,
         task.query,
         **_strength(job),
@@ -291,6 +292,17 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
         rows=task.rows,
         time_limit=job.options.get("time_limit"),
     )
+    return expecting(job, found)
+
+
+def expecting(job: Job, found: AnyCalibration) -> AnyCalibration:
+    """Return a calibration with the number of rows that a job expects to count, if it says one.
+
+    One number may be said for several questions, of which only some are such means.
+    """
+    if "count" not in job.options:
+        return found
+    return dataclasses.replace(found, count=checked_count(job.options["count"]))
 
 
 def _strength(job: Job) -> dict[str, Any]:

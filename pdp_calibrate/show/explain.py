@@ -111,7 +111,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_calibration(subject, plain)
     if isinstance(subject, Release):
         column = column_of(subject.layout)
-        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain, column)
+        said = _of_calibration(subject.calibration, plain, column, costs.interval_to_expect(subject))
+        return {"answer": _answer(subject)} | said
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
     if isinstance(subject, PeopleLedger):
@@ -138,15 +139,20 @@ def column_of(layout: Layout | None) -> str | None:
 def promise(calibration: AnyCalibration, column: str | None = None) -> str:
     """Say what is guaranteed, and how."""
     noise = costs.kind_of_noise(calibration)
-    each = [
-        f"{asked(query, column=column)} with scale {costs.number(float(scale))}"
+    scales = [
+        f"{costs.number(float(scale))}{costs.unit(query)}"
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
+    ]
+    questions = [asked(query, column=column) for query in calibration.queries]
+    each = [
+        f"{one} with scale {scale}" for one, scale in zip(questions, scales, strict=True)
     ]
     how = f"Release together, with {noise} noise: {'; '.join(each)}."
     if len(each) == 1:
         how = (
-            f"Release {asked(calibration.queries[0], column=column)} with {noise} noise of scale"
-            f" {costs.number(float(calibration.scales[0]))}."
+            f"Release {questions[0]}: with {noise} noise of scale {scales[0]}."
+            if ";" in questions[0]
+            else f"Release {questions[0]} with {noise} noise of scale {scales[0]}."
         )
     certainty = "exactly" if calibration.leakage.exact else "at most"
     law = calibration.model.assuming
@@ -175,7 +181,10 @@ def promise(calibration: AnyCalibration, column: str | None = None) -> str:
 
 
 def _of_calibration(
-    calibration: AnyCalibration, plain: Leakage | None, column: str | None = None
+    calibration: AnyCalibration,
+    plain: Leakage | None,
+    column: str | None = None,
+    interval: str = "",
 ) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
@@ -190,7 +199,9 @@ def _of_calibration(
         "promise": promise(calibration, column),
         **about,
         "learning": costs.learning(calibration),
-        "interval": _joined(costs.interval_to_expect(calibration), costs.clamping(calibration)),
+        "interval": _joined(
+            interval or costs.interval_to_expect(calibration), costs.clamping(calibration)
+        ),
         "assumptions": _assumptions(calibration),
     }
 

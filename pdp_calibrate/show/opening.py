@@ -12,7 +12,7 @@ from pdp_calibrate.calibration.risk import percent, risk_of
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
@@ -29,6 +29,7 @@ from pdp_calibrate.show.words import (
     listed,
     members,
     number,
+    of_any_record,
     place_of,
     source,
 )
@@ -167,11 +168,6 @@ def _by(layout: Layout | None) -> str:
 def _is_independent(calibration: AnyCalibration) -> bool:
     query = calibration.queries[0]
     return isinstance(query, RowQuery) and query.independent
-
-
-def of_any_record(model: Model) -> bool:
-    """Whether a model is about whole records of several columns, of any dependence."""
-    return model.covers_any_dependence and set(model.domains) == {ANY_RECORD}
 
 
 def _sizes_of(model: Model, rows: int) -> Sizes:

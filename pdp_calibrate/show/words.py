@@ -6,7 +6,8 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import cast
 
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
+from pdp_calibrate.core.accuracy import unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries, Output, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
@@ -213,12 +214,17 @@ def worst_adversary(
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
     apart = f"{again} = {first} over {second}"
-    if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+    if model is not None and of_any_record(model):
         apart = "one of their possible records over another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
         f" when the released answer is {place_of(witness.output)}, which favours {apart}."
     )
+
+
+def of_any_record(model: Model) -> bool:
+    """Whether a model is about whole records of several columns, of any dependence."""
+    return model.covers_any_dependence and set(model.domains) == {ANY_RECORD}
 
 
 def data_share(witness: Witness | None) -> str:
@@ -229,6 +235,12 @@ def data_share(witness: Witness | None) -> str:
         f" Of the noise in the answer for them, {witness.data_share:.2%} is the data's own: what"
         " they do not know."
     )
+
+
+def unit(query: Query) -> str:
+    """Say after a scale which unit it is in, where that is not the unit of the answer."""
+    found = unit_of_scale(query)
+    return "" if found == unit_of_scale(Sum()) else f" (in {found})"
 
 
 def kind_of_noise(calibration: AnyCalibration) -> str:
@@ -354,7 +366,8 @@ def plain_dp(calibration: AnyCalibration, leak: Leakage | None) -> str:
     """Compare with plain differential privacy, given what its scale leaks."""
     if leak is None:
         return "Plain differential privacy would have added no noise at all."
-    scale, epsilon = number(calibration.baselines["dp"]), calibration.epsilon
+    epsilon = calibration.epsilon
+    scale = number(calibration.baselines["dp"]) + unit(calibration.queries[0])
     if leak.value <= epsilon * (1 + 1e-9):
         return (
             f"Plain differential privacy (scale {scale}) would have been enough here:"
@@ -419,7 +432,7 @@ def group_privacy(calibration: AnyCalibration) -> str:
     ratio = ratio_to_ours(calibration, "group")
     if not ratio or not math.isfinite(ratio):
         return ""
-    group = number(calibration.baselines["group"])
+    group = number(calibration.baselines["group"]) + unit(calibration.queries[0])
     compared = (
         f"{ordinary(ratio, digits=2)} times as much noise"
         if ratio > 1 + 1e-6
@@ -433,26 +446,36 @@ def group_privacy(calibration: AnyCalibration) -> str:
     )
 
 
-def interval_to_expect(calibration: AnyCalibration) -> str:
-    """Say how far the noise moves the answer."""
-    widths = calibration.half_widths(alpha=0.05)
+def interval_to_expect(subject: AnyCalibration | AnyRelease) -> str:
+    """Say how far the noise moves the answer; of a release, the answer that came out."""
+    released = isinstance(subject, Release)
+    calibration = subject.calibration if isinstance(subject, Release) else subject
+    widths: Sequence[float | None] = (
+        subject.half_widths() if isinstance(subject, Release) else calibration.known_half_widths()
+    )
     if len(widths) == 1:
-        (wide,), (likely,) = widths, calibration.half_widths(alpha=0.5)
+        (wide,) = widths
         (query,) = calibration.queries
         several = calibration.contributions[0].coordinates > 1
         several |= isinstance(query, RowQuery) and query.parts > 1
         each = " the answer"
-        if isinstance(query, RowQuery) and query.is_ratio:
-            each = " the sum behind each mean" if several else " the sum behind the mean"
-        elif several:
+        if several:
             each = " each count" if calibration.is_integer else " each number"
+        if wide is None:
+            (words,) = calibration.half_widths_in_words(then=" in 95 % of releases")
+            return f"How far the noise moves{each} depends on a secret number of rows: {words}."
+        (likely,) = (subject if released else calibration).half_widths(alpha=0.5)
         return (
             f"The noise moves{each} by at most ±{width(wide)} in 95 % of releases, and by at most"
             f" ±{width(likely)} in half of them."
         )
+    within = (
+        [f"±{width(one or 0)}" for one in widths]
+        if released
+        else calibration.half_widths_in_words()
+    )
     parts = [
-        f"±{width(one)} for {asked(query)}"
-        for one, query in zip(widths, calibration.queries, strict=True)
+        f"{one} for {asked(query)}" for one, query in zip(within, calibration.queries, strict=True)
     ]
     return f"In 95 % of releases the noise stays within {'; '.join(parts)}."
 
