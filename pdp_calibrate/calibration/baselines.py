@@ -71,11 +71,13 @@ def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float |
     """Return the standard deviation of Gaussian noise that each method needs for the same μ.
 
     What matters is how far the answers move in L2 when one tuple changes (``dp``) or all of them
-    together (``group``), or how far a coupling of their laws must move them (``wasserstein``).
+    together (``group``), or how far a coupling of their laws must move them (``wasserstein``). For
+    a model without an end, no noise protects all steps together.
     """
+    endless = any(problem.model.is_endless for problem in problems)
     plain = max(float(tuple_moves(problem.contributions)[0].max()) for problem in problems)
     group = max(joint_range(problem.contributions) for problem in problems)
-    return {"dp": plain / mu, "group": group / mu, "wasserstein": None}
+    return {"dp": plain / mu, "group": None if endless else group / mu, "wasserstein": None}
 
 
 def _wasserstein(problem: Problem) -> float | None:

@@ -429,8 +429,8 @@ def _refuse_large(
     raise CalibrationError(
         f"an accuracy of ±{half_width:.6g} costs epsilon = {found.epsilon:.6g}, and more than"
         f" {LARGE_EPSILON:g} protects nobody: epsilon = {LARGE_EPSILON:g} gives"
-        f" ±{two_digits(reached)}. Ask for less, or say allow_large_epsilon=True"
-        " (--allow-large-epsilon)."
+        f" ±{two_digits(reached)}. Ask for less, or allow it: allow_large_epsilon=True,"
+        " --allow-large-epsilon, or the box on the page."
     )
 
 

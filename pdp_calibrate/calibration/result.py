@@ -226,6 +226,8 @@ class Calibration(Generic[Asked, Number]):
             if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
                 found["wasserstein"] = self.leakage.coupled * scale / mu
+        if _rows_spread(self.queries, self.noise):
+            found["group"] = None
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
@@ -296,15 +298,11 @@ class Calibration(Generic[Asked, Number]):
         """
         return self._shaped(self.half_widths(alpha=alpha, count=count))
 
-    def half_widths(
-        self, *, alpha: float = 0.05, count: float | None = None
-    ) -> tuple[float, ...]:
+    def half_widths(self, *, alpha: float = 0.05, count: float | None = None) -> tuple[float, ...]:
         """Return `accuracy` for each answer; always a tuple."""
         checked_share(alpha, "alpha", error=PdpError)
         expected = self.count if count is None else accuracy.count_for(self.queries, count)
-        return tuple(
-            self._half_width(place, alpha, expected) for place in range(len(self.queries))
-        )
+        return tuple(self._half_width(place, alpha, expected) for place in range(len(self.queries)))
 
     def _half_width(self, place: int, alpha: float, count: float | None) -> float:
         return accuracy.half_width(
@@ -636,7 +634,8 @@ class Release(Generic[Asked, Number]):
         ):
             if isinstance(value, int | float):
                 ends = (
-                    beside_noise(end, width, side=side) for end, side in ((low, "low"), (high, "high"))
+                    beside_noise(end, width, side=side)
+                    for end, side in ((low, "low"), (high, "high"))
                 )
                 rows.append((query if several else "value", beside_noise(value, width)))
                 rows.append(("95 % from", " to ".join(ends)))
@@ -792,6 +791,25 @@ def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _rows_spread(queries: Sequence[Query], noise: Noise) -> bool:
+    """Whether public columns spread the rows of a group over several answers.
+
+    What group privacy needs then depends on how many rows of a group are in each, which is not
+    known here. With Laplace noise the parts of one breakdown make no difference: in L1 all changes
+    add up, wherever they are.
+    """
+    asked = [one for one in (query.at_a_step for query in queries) if isinstance(one, RowQuery)]
+    conditions = {
+        frozenset(column for column in one.where if column.name in one.public) for one in asked
+    }
+    parts = noise == "gaussian" and any(
+        column.name in one.public and len(labels) > 1
+        for one in asked
+        for column, labels in zip(one.by, one.labels, strict=True)
+    )
+    return parts or len(conditions) > 1
 
 
 def _is_mean_of_rows(query: Query) -> bool:

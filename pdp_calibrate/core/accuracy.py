@@ -136,7 +136,6 @@ def scale_within(
     count: float | None = None,
 ) -> float:
     """Return the largest scale at which `half_width` is at most what is wanted."""
-
     rows = count if is_over_secret_count(query) else None
 
     def is_within(scale: float) -> bool:
@@ -187,7 +186,9 @@ def mean_intervals(
     sums, counts = numbers[: query.parts] / scale, numbers[query.parts :] / scale
     middle, half = float(query.middle), float(query.half)
     low, high = (
-        np.clip(middle + half * side * _upper_ends(side * sums, counts, alpha, noise), lowest, highest)
+        np.clip(
+            middle + half * side * _upper_ends(side * sums, counts, alpha, noise), lowest, highest
+        )
         for side in (-1.0, 1.0)
     )
     values = np.array(query.values(noisy))  # outside only where N < 1 counted as 1

@@ -11,6 +11,7 @@ from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibra
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
+from pdp_calibrate.core.numbers import at_most, beside_noise, width
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.families.stream.refresh import Refresh, period_words
@@ -19,7 +20,6 @@ from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
-from pdp_calibrate.core.numbers import at_most, beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,
@@ -111,7 +111,9 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_calibration(subject, plain)
     if isinstance(subject, Release):
         column = column_of(subject.layout)
-        said = _of_calibration(subject.calibration, plain, column, costs.interval_to_expect(subject))
+        said = _of_calibration(
+            subject.calibration, plain, column, costs.interval_to_expect(subject)
+        )
         return {"answer": _answer(subject)} | said
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
@@ -144,9 +146,7 @@ def promise(calibration: AnyCalibration, column: str | None = None) -> str:
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
     ]
     questions = [asked(query, column=column) for query in calibration.queries]
-    each = [
-        f"{one} with scale {scale}" for one, scale in zip(questions, scales, strict=True)
-    ]
+    each = [f"{one} with scale {scale}" for one, scale in zip(questions, scales, strict=True)]
     how = f"Release together, with {noise} noise: {'; '.join(each)}."
     if len(each) == 1:
         how = (

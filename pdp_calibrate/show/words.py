@@ -7,15 +7,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import cast
 
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
+from pdp_calibrate.calibration.risk import risk_of
 from pdp_calibrate.core.accuracy import unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries, Output, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.numbers import ordinary, width
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.core.numbers import ordinary, width
 
 _MOST_LISTED = 6
 
@@ -250,11 +251,16 @@ def kind_of_noise(calibration: AnyCalibration) -> str:
     return "whole-number Laplace" if calibration.is_integer else "Laplace"
 
 
+_CERTAIN = 5.0  # from here on three digits would round to certainty
+
+
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
-    after = 100 / (1 + math.exp(-leakage))
     up_to = f"odds grow by a factor of up to {factor(leakage)}"
-    return f"{up_to}, for example from even odds to {after:.3g} %"
+    after = f"{100 / (1 + math.exp(-leakage)):.3g} %"
+    if leakage >= _CERTAIN:
+        after = risk_of(leakage, prior=0.5).most
+    return f"{up_to}, for example from even odds to {after}"
 
 
 def factor(leakage: float) -> str:

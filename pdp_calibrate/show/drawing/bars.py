@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pdp_calibrate.show.drawing.canvas import canvas, legend, theme_called
+from pdp_calibrate.show.drawing.canvas import canvas, in_unit, legend, theme_called
 from pdp_calibrate.show.simulated import SimulatedAnswers
 from pdp_calibrate.show.views import METHODS, BeliefBars, ScaleBars
 
@@ -28,7 +28,7 @@ def scales(bars: ScaleBars, theme: str) -> Figure:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, max(found.values()) * 1.16)
-    axes.set_xlabel(f"scale of the noise ({bars.unit})")
+    axes.set_xlabel(f"scale of the noise{in_unit(bars.unit)}")
     return figure
 
 

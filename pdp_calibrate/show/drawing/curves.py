@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pdp_calibrate.families.stream.refresh import period_words
-from pdp_calibrate.show.drawing.canvas import Theme, canvas, legend, theme_called
+from pdp_calibrate.show.drawing.canvas import Theme, canvas, in_unit, legend, theme_called
 from pdp_calibrate.show.views import UNIT, KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
@@ -56,7 +56,7 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
     _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
     axes.set_ylim(0, max(curve.values) * 1.08)
-    axes.set_xlabel(f"{_SCALES[curve.noise]} ({curve.unit})")
+    axes.set_xlabel(f"{_SCALES[curve.noise]}{in_unit(curve.unit)}")
     beside = f"ε at δ = {curve.delta:g}" if curve.delta else "nats of log-odds"
     axes.set_ylabel(f"leakage ({beside})")
     return figure
