@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast
 
-import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon, checked_share, damage_refused, deadline_after
-from pdp_calibrate.calibration import baselines
+from pdp_calibrate.arrays import checked_epsilon, damage_refused, deadline_after
+from pdp_calibrate.calibration import accuracies, baselines
 from pdp_calibrate.calibration.release import (
     Account,
     Layout,
     Moment,
     add_noise,
-    by_part,
     checked_answer,
     checked_layout,
     cleaned_counts,
@@ -52,7 +50,8 @@ from pdp_calibrate.calibration.stored import (
     stored_model,
     stored_moment,
 )
-from pdp_calibrate.core import accuracy, gaussian_dp
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.accuracy import checked_count, unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
@@ -65,12 +64,12 @@ from pdp_calibrate.core.model import (
     refuse_endless,
 )
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.numbers import beside_noise, ordinary, width as two_digits
+from pdp_calibrate.core.numbers import beside_noise, width as two_digits
 from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
+from pdp_calibrate.errors import CalibrationError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import ReleaseColumns, with_columns
 
@@ -226,7 +225,7 @@ class Calibration(Generic[Asked, Number]):
             if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
                 found["wasserstein"] = self.leakage.coupled * scale / mu
-        if _rows_spread(self.queries, self.noise):
+        if baselines.spreads_groups(self.queries, self.noise):
             found["group"] = None
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
@@ -236,7 +235,7 @@ class Calibration(Generic[Asked, Number]):
     @property
     def scale_units(self) -> tuple[str, ...]:
         """For each answer the unit that its scale is in, in words."""
-        return tuple(map(accuracy.unit_of_scale, self.queries))
+        return tuple(map(unit_of_scale, self.queries))
 
     @property
     def dp_epsilon(self) -> float:
@@ -300,51 +299,15 @@ class Calibration(Generic[Asked, Number]):
 
     def half_widths(self, *, alpha: float = 0.05, count: float | None = None) -> tuple[float, ...]:
         """Return `accuracy` for each answer; always a tuple."""
-        checked_share(alpha, "alpha", error=PdpError)
-        expected = self.count if count is None else accuracy.count_for(self.queries, count)
-        return tuple(self._half_width(place, alpha, expected) for place in range(len(self.queries)))
-
-    def _half_width(self, place: int, alpha: float, count: float | None) -> float:
-        return accuracy.half_width(
-            self.queries[place],
-            self.contributions[place],
-            self.scales[place],
-            alpha=alpha,
-            noise=self.noise,
-            count=count,
-        )
+        return accuracies.half_widths(self, alpha=alpha, count=count)
 
     def known_half_widths(self, *, alpha: float = 0.05) -> tuple[float | None, ...]:
         """Return `half_widths`, with None where it depends on a number of rows that is not said."""
-        return tuple(
-            None
-            if self.count is None and accuracy.is_over_secret_count(query)
-            else self._half_width(place, alpha, self.count)
-            for place, query in enumerate(self.queries)
-        )
+        return accuracies.known_half_widths(self, alpha=alpha)
 
     def half_widths_in_words(self, *, alpha: float = 0.05, then: str = "") -> tuple[str, ...]:
-        """Write how far each answer may be off, as every card, page and command shows it.
-
-        `then` follows the number: in how many releases.
-        """
-        return tuple(
-            self._without_count(place, alpha, then)
-            if known is None
-            else f"±{two_digits(known)}{then}"
-            for place, known in enumerate(self.known_half_widths(alpha=alpha))
-        )
-
-    def _without_count(self, place: int, alpha: float, then: str) -> str:
-        """Say what is known of the accuracy of a mean over a secret number of rows."""
-        query, rows = self.queries[place].at_a_step, sum(self.model.copies)
-        if isinstance(query, RowQuery) and query.parts > 1:
-            return "known once count= says about how many rows count in the smallest part"
-        best = two_digits(self._half_width(place, alpha, rows))
-        return (
-            f"±{best}{then} if all {ordinary(rows)} rows count, and more if fewer do: count= says"
-            " about how many"
-        )
+        """Write how far each answer may be off; `then` says after it in how many releases."""
+        return accuracies.half_widths_in_words(self, alpha=alpha, then=then)
 
     @with_columns
     def release(
@@ -580,22 +543,7 @@ class Release(Generic[Asked, Number]):
 
     def intervals(self, *, alpha: float = 0.05) -> tuple[tuple[Any, Any], ...]:
         """Return the interval of each answer; always a tuple."""
-        cal = self.calibration
-        checked_share(alpha, "alpha", error=PdpError)
-        found = []
-        for place, (value, part) in enumerate(zip(self.values, cal.contributions, strict=True)):
-            query, scale = cal.queries[place], cal.scales[place]
-            if isinstance(query, RowQuery) and query.kind == "mean":
-                ends = accuracy.mean_intervals(
-                    query, self.noisy[place], scale, alpha=alpha, noise=cal.noise
-                )
-                low, high = (by_part(one.tolist(), query) for one in ends)
-                found.append((low, high))
-                continue
-            width = accuracy.half_width(query, part, scale, alpha=alpha, noise=cal.noise)
-            half = int(width) if part.is_integer else width
-            found.append((value - half, value + half))
-        return tuple(found)
+        return accuracies.intervals(self, alpha=alpha)
 
     def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer how far its interval reaches; the furthest of several numbers.
@@ -603,26 +551,11 @@ class Release(Generic[Asked, Number]):
         That is the half-width of the calibration, except for a mean over a secret number of rows:
         how far it may be off depends on the noisy count.
         """
-        cal = self.calibration
-        return tuple(
-            float(np.max(reach))
-            if accuracy.is_over_secret_count(query)
-            else accuracy.half_width(query, part, scale, alpha=alpha, noise=cal.noise)
-            for query, part, scale, reach in zip(
-                cal.queries, cal.contributions, cal.scales, self.reaches(alpha=alpha), strict=True
-            )
-        )
+        return accuracies.half_widths_of_release(self, alpha=alpha)
 
     def reaches(self, *, alpha: float = 0.05) -> tuple[Any, ...]:
         """Return for each answer how far each of its numbers may be off, in the shape of it."""
-        return tuple(
-            np.maximum(value - low, high - value)
-            if accuracy.is_over_secret_count(query)
-            else (high - low) / 2
-            for query, value, (low, high) in zip(
-                self.calibration.queries, self.values, self.intervals(alpha=alpha), strict=True
-            )
-        )
+        return accuracies.reaches(self, alpha=alpha)
 
     def _repr_html_(self) -> str:
         cal = self.calibration
@@ -793,25 +726,6 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
-def _rows_spread(queries: Sequence[Query], noise: Noise) -> bool:
-    """Whether public columns spread the rows of a group over several answers.
-
-    What group privacy needs then depends on how many rows of a group are in each, which is not
-    known here. With Laplace noise the parts of one breakdown make no difference: in L1 all changes
-    add up, wherever they are.
-    """
-    asked = [one for one in (query.at_a_step for query in queries) if isinstance(one, RowQuery)]
-    conditions = {
-        frozenset(column for column in one.where if column.name in one.public) for one in asked
-    }
-    parts = noise == "gaussian" and any(
-        column.name in one.public and len(labels) > 1
-        for one in asked
-        for column, labels in zip(one.by, one.labels, strict=True)
-    )
-    return parts or len(conditions) > 1
-
-
 def _is_mean_of_rows(query: Query) -> bool:
     return isinstance(query, RowQuery) and query.kind == "mean"
 
@@ -872,6 +786,6 @@ def _proved_calibration(
         mu=mu,
         rows=rows,
         contributions=parts,
-        count=None if "count" not in described else accuracy.checked_count(described["count"]),
+        count=None if "count" not in described else checked_count(described["count"]),
         certificate=described.get("certificate"),
     )

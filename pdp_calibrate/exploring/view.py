@@ -42,7 +42,9 @@ class View:
     problem: str = ""
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
-    """For each question its text, its scale with the unit, and how far the answer may be off."""
+    """For each question its text, its scale, and how far the answer may be off."""
+    units: tuple[str, ...] = ()
+    """What each scale is measured in."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -177,17 +179,17 @@ def _view(worked: Worked) -> View:
         )
     said = paragraphs(found, plain=worked.plain)
     scales = tuple(
-        (text, f"{scale:.6g} ({unit})", wide)
-        for text, scale, unit, wide in zip(
+        (text, f"{scale:.6g}", wide)
+        for text, scale, wide in zip(
             asked.texts,
             found.scales,
-            found.scale_units,
             found.half_widths_in_words(then=" in 95 % of releases"),
             strict=True,
         )
     )
     return View(
         scales=scales,
+        units=found.scale_units,
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),

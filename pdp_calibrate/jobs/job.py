@@ -772,10 +772,9 @@ def _epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
     found = epsilon_for(prior=before, posterior=after)
     if after < before:
         raise QueryError(
-            "a belief is allowed to grow: the probability after the release must be above the one"
-            f" before it, got ({before}, {after}). Under the same ε it may fall as well as grow; for"
-            f" the ε at which {before} falls no lower than {after} give"
-            " epsilon=pdp.epsilon_for(prior=…, posterior=…)."
+            "a belief is a pair (before, after) of which the second, what it may become at most, is"
+            f" above the first, got ({before}, {after}). How far a belief may fall is said by"
+            f" epsilon=pdp.epsilon_for(prior={before}, posterior={after})."
         )
     return found
 

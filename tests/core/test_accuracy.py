@@ -1,5 +1,7 @@
 """How far answers may be off: tails, regions and quotients against what they are by definition."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -25,7 +27,7 @@ def tail(noise, reach, share):
     ends = sorted({-60.0, 60.0, *(one for one in kinks if abs(one) < 60)})
     return sum(
         integrate.quad(outside, low, high, epsabs=1e-13)[0]
-        for low, high in zip(ends, ends[1:], strict=False)
+        for low, high in itertools.pairwise(ends)
     )
 
 
