@@ -41,6 +41,7 @@ from pdp_calibrate.errors import PdpError, QueryError
 _HALVINGS = 60
 _QUANTILES = 64  # of the noise on the count, where that may be below 1
 _NEGLIGIBLE = 1e-15
+_ENDLESS = 1e9  # times the number of rows: noise of which a mean shows nothing but its range
 
 
 def is_over_secret_count(query: Query) -> bool:
@@ -145,6 +146,11 @@ def scale_within(
             return _exceeded(share, rows / scale, 1 / scale, low_counts, noise) <= alpha
         return half_width(query, part, scale, alpha=alpha, noise=noise, count=count) <= wanted
 
+    if rows is not None and is_within(_ENDLESS * rows):
+        raise PdpError(
+            f"any noise keeps the mean within {wanted}, as it stays in its public range: choose a"
+            " smaller half_width."
+        )
     low = high = wanted
     while not is_within(low):
         low /= 2
@@ -152,11 +158,6 @@ def scale_within(
             raise PdpError(f"no noise that a float can hold stays within {wanted}.")
     while is_within(high):
         high *= 2
-        if math.isinf(high):
-            raise PdpError(
-                f"any noise keeps the answer within {wanted}, as it stays in its public range:"
-                " choose a smaller half_width."
-            )
     for _ in range(_HALVINGS):
         middle = low + (high - low) / 2
         low, high = (middle, high) if is_within(middle) else (low, middle)

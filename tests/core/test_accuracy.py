@@ -106,9 +106,25 @@ def test_a_count_is_asked_for_whatever_the_data_are():
     part = type("Part", (), {"is_integer": False})()
     with pytest.raises(QueryError, match="count="):
         accuracy.half_width(MEAN, part, 1.0, alpha=0.05, noise="laplace")
-    with pytest.raises(QueryError, match="at least 1, got 0.5"):
+    with pytest.raises(QueryError, match=r"at least 1, got 0\.5"):
         accuracy.count_for([MEAN], 0.5)
     with pytest.raises(QueryError, match="does not depend on it"):
         accuracy.count_for([RowQuery(kind="count", where=[SICK])], 10)
     with pytest.raises(PdpError, match="public range"):
         accuracy.scale_within(MEAN, part, 11.0, alpha=0.05, noise="laplace", count=10)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("mean", [-1.0, -0.7, 0.0, 0.3, 0.95, 1.0])
+@pytest.mark.parametrize("rows", [8, 40, 1000])
+def test_intervals_of_quotients_cover_and_hardly_more(noise, mean, rows):
+    """As many parts as draws, so that all of them are computed at once."""
+    draws, scale, rng = 20_000, 1.3, np.random.default_rng([11, rows])
+    parts = Column(name="city", values=tuple(range(draws)))
+    query = RowQuery(kind="mean", by=[parts], value="income", bounds=(-3.0, 7.0))
+    law = rng.laplace if noise == "laplace" else rng.normal
+    noisy = [*(mean * rows + scale * law(size=draws)), *(rows + scale * law(size=draws))]
+    low, high = accuracy.mean_intervals(query, noisy, scale, alpha=0.05, noise=noise)
+    truth = 2 + 5 * mean
+    share = np.mean((low <= truth + 1e-9) & (truth - 1e-9 <= high))
+    assert 0.95 - 6 * 0.0016 < share < 0.99
