@@ -22,7 +22,6 @@ means elsewhere it covers more than 1 − α.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""The accuracy of an answer covers its error, in its own unit, whatever is asked; and what it costs."""
+"""The accuracy of an answer covers its error, in its own unit, whatever is asked; its cost."""
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,10 @@ CASES = {
     "mean, missing": ("mean(gaps)", GAPS),
     "mean where": ("mean(score)", SCORE | {"where": {"sick": True}}),
     "mean by": ("mean(score)", SCORE | CITIES),
-    "list": (["sum(score)", "count(sick=true)", "mean(score)"], SCORE | {"where": {"sick": True}}),
+    "list": (
+        ["sum(score)", "count(sick=true)", "mean(score)"],
+        SCORE | {"where": {"city": "Oslo"}},
+    ),
 }
 NOISES = {
     "laplace": {"epsilon": 1.0},
