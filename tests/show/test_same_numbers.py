@@ -196,3 +196,18 @@ def test_every_picture_names_the_unit_of_its_scales(walk):
             assert f"({unit})" in picture.axes[0].get_xlabel()
         assert f"(in {unit})" in found._repr_html_()
     assert beliefs(gaps).values == ("one possible record", "another")
+
+
+def test_a_mean_without_a_count_beside_another_question(walk):
+    """The other question keeps its accuracy and its picture."""
+    name, top, _, folder = walk
+    also = json.dumps([{"kind": "sum", "column": name}])
+    page = Page(subject=of_rows(folder / "people.csv"))
+    view = page.view(form(name, top, count="", also=also))
+    assert "if all 20,000 rows count" in view.scales[0][2]
+    assert view.scales[1][2].startswith("±")
+    assert view.scales[1][2].endswith(" in 95 % of releases")
+    assert "simulated-2" in page.pictures(form(name, top, count="", also=also))
+    counted = page.view(form(name, top, also=also))
+    assert counted.scales[1] == view.scales[1]
+    assert "if all" not in counted.scales[0][2]
