@@ -120,9 +120,13 @@ class Price:
         """Whether the budget allows it."""
         return max(self.spent.values()) <= self.budget
 
-    def accuracy(self, *, alpha: float = 0.05) -> float:
-        """Return how far the noise may reach, except in a share alpha of releases."""
-        return self.calibration.accuracy(alpha=alpha)
+    def accuracy(self, *, alpha: float = 0.05, count: float | None = None) -> float:
+        """Return how far the answer may be off, except in a share alpha of releases.
+
+        As `Calibration.accuracy`: in the unit of the answer; a mean over a secret number of rows
+        takes `count`, about how many there are, here or in the question.
+        """
+        return self.calibration.accuracy(alpha=alpha, count=count)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the price for JSON."""
@@ -157,11 +161,12 @@ class Price:
                 f" household moves it further). Who knows other columns than {column} as well is"
                 " not covered: that takes protect='household', or no correlation"
             )
+        (within,) = self.calibration.half_widths_in_words()
         most = max(self.spent.values())
         fits = "" if self.fits else ", which is refused"
         return [
             ("answer", asked(query)),
-            ("noise", f"{self.calibration.noise.title()}, 95 % within ±{self.accuracy():,.6g}"),
+            ("noise", f"{self.calibration.noise.title()}, 95 % of answers within {within}"),
             ("costs", costs),
             ("spent then", f"{most:.4g} of {self.budget:.4g}{fits}"),
         ]
@@ -256,7 +261,7 @@ class People(Verbs[Release]):
     >>> people = pdp.People(frame, groups="home", bounds={"pay": (0, 100)}, epsilon=2.0)
     >>> print(people.calibrate.sum("pay", epsilon=0.5, correlation=(0, 0.4)))
     answer: the sum of pay (moved into 0 to 100)
-    noise: Laplace, 95 % within ±838.805
+    noise: Laplace, 95 % of answers within ±840
     costs: pay 0.5, every other column 0.7143 (a whole household moves it further). Who knows ...
     spent then: 0.7143 of 2
     >>> release = people.sum("pay", epsilon=0.5, correlation=(0, 0.4))

@@ -11,9 +11,11 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import WASSERSTEIN_LAWS
 from pdp_calibrate.families.table.setting import Events, conditional_laws
@@ -71,11 +73,13 @@ def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float |
     """Return the standard deviation of Gaussian noise that each method needs for the same μ.
 
     What matters is how far the answers move in L2 when one tuple changes (``dp``) or all of them
-    together (``group``), or how far a coupling of their laws must move them (``wasserstein``).
+    together (``group``), or how far a coupling of their laws must move them (``wasserstein``). For
+    a model without an end, no noise protects all steps together.
     """
+    endless = any(problem.model.is_endless for problem in problems)
     plain = max(float(tuple_moves(problem.contributions)[0].max()) for problem in problems)
     group = max(joint_range(problem.contributions) for problem in problems)
-    return {"dp": plain / mu, "group": group / mu, "wasserstein": None}
+    return {"dp": plain / mu, "group": None if endless else group / mu, "wasserstein": None}
 
 
 def _wasserstein(problem: Problem) -> float | None:
@@ -143,3 +147,22 @@ def _from_one_end(
     here = atoms[order][np.searchsorted(levels[:-1], between)]
     there = other_atoms[other_order][np.searchsorted(other_levels[:-1], between)]
     return float(np.abs(here - there).max())
+
+
+def spreads_groups(queries: Sequence[Query], noise: Noise) -> bool:
+    """Whether public columns spread the rows of a group over several answers.
+
+    What group privacy needs then depends on how many rows of a group are in each, which is not
+    known here. With Laplace noise the parts of one breakdown make no difference: in L1 all changes
+    add up, wherever they are.
+    """
+    asked = [one for one in (query.at_a_step for query in queries) if isinstance(one, RowQuery)]
+    conditions = {
+        frozenset(column for column in one.where if column.name in one.public) for one in asked
+    }
+    parts = noise == "gaussian" and any(
+        column.name in one.public and len(labels) > 1
+        for one in asked
+        for column, labels in zip(one.by, one.labels, strict=True)
+    )
+    return parts or len(conditions) > 1

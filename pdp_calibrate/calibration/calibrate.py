@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, NoReturn, TypedDict, Unpack, overload
 
 import pandas as pd
 
@@ -33,15 +33,20 @@ from pdp_calibrate.calibration.solve import (
     scaled_rounding,
 )
 from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.accuracy import count_for, scale_within
 from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.noise import Noise, checked_noise, scale_for_half_width
+from pdp_calibrate.core.noise import Noise, checked_noise
+from pdp_calibrate.core.numbers import width as two_digits
 from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
+
+LARGE_EPSILON = 20.0
+"""The most that an accuracy may cost unless that is allowed: odds of e²⁰ are certainty."""
 
 _DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is refused
 
@@ -324,6 +329,8 @@ def calibrate_to_accuracy(
     time_limit: float | None = None,
     noise: Noise = "laplace",
     delta: float | None = None,
+    count: float | None = None,
+    allow_large_epsilon: bool = False,
 ) -> Calibration:
     """Choose the scale for a wanted accuracy, and return the ε that it costs.
 
@@ -332,16 +339,28 @@ def calibrate_to_accuracy(
     model, query, adversaries, rows, time_limit
         As in `calibrate`.
     half_width
-        The noise may exceed this only with probability alpha.
+        The error of the answer, in its own unit, may exceed this only with probability alpha.
     alpha
         That probability.
     noise, delta
         As in `calibrate`: for Gaussian noise, ε is reported at this δ.
+    count
+        For a mean over a secret number of rows (a condition on a secret column, or missing values),
+        about how many rows are expected to count: its accuracy depends on that.
+    allow_large_epsilon
+        Whether an ε above 20 may be the price. Odds of e²⁰ are certainty: noise of that scale
+        protects nobody, so a wanted accuracy that needs it is refused otherwise.
 
     Returns
     -------
     Calibration
-        Whose ``epsilon`` is the certified leakage at that scale.
+        Whose ``epsilon`` is the certified leakage at that scale, and whose ``accuracy()`` is at
+        most what was wanted.
+
+    Raises
+    ------
+    CalibrationError
+        If the accuracy costs an ε above 20; the message says which accuracy ε = 20 gives.
 
     Examples
     --------
@@ -358,8 +377,9 @@ def calibrate_to_accuracy(
     everyone = EVERYONE if adversaries is None else adversaries
     fixed = frozen(_checked_single(query), model)
     contributions = lower(fixed, model, rows=rows)
-    scale = scale_for_half_width(
-        half_width, alpha, integer=contributions.is_integer, noise=measure.noise
+    expected = count_for([fixed], count)
+    scale = scale_within(
+        fixed, contributions, half_width, alpha=alpha, noise=measure.noise, count=expected
     )
     leakage = certified_leakage(
         model,
@@ -372,7 +392,7 @@ def calibrate_to_accuracy(
     )
     if leakage.value <= 0:
         raise CalibrationError("the answer tells these adversaries nothing: it costs no epsilon.")
-    return Calibration(
+    found: Calibration = Calibration(
         model=model,
         query=fixed,
         adversaries=everyone,
@@ -384,6 +404,33 @@ def calibrate_to_accuracy(
         mu=leakage.mu,
         rows=int(rows),
         contributions=(contributions,),
+        count=expected,
+    )
+    if found.epsilon > LARGE_EPSILON and not allow_large_epsilon:
+        _refuse_large(found, half_width, alpha, time_limit)
+    return found
+
+
+def _refuse_large(
+    found: Calibration, half_width: float, alpha: float, time_limit: float | None
+) -> NoReturn:
+    """Refuse an accuracy that costs an ε which protects nobody; say what the largest ε gives."""
+    largest = calibrate(
+        found.model,
+        found.query,
+        epsilon=LARGE_EPSILON,
+        adversaries=found.adversaries,
+        rows=found.rows,
+        time_limit=time_limit,
+        noise=found.noise,
+        delta=found.delta or None,
+    )
+    reached = largest.half_widths(alpha=alpha, count=found.count)[0]
+    raise CalibrationError(
+        f"an accuracy of ±{half_width:.6g} costs epsilon = {found.epsilon:.6g}, and more than"
+        f" {LARGE_EPSILON:g} protects nobody: epsilon = {LARGE_EPSILON:g} gives"
+        f" ±{two_digits(reached)}. Ask for less, or allow it: allow_large_epsilon=True,"
+        " --allow-large-epsilon, or the box on the page."
     )
 
 
@@ -431,6 +478,8 @@ class SensitivityCurve:
     """The leakage that each scale keeps."""
     reference_scale: float
     """One scale, whatever the assumption: by default the smallest on the curve."""
+    unit: str = "units of the answer"
+    """What scales are measured in, in words."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per assumption, with columns for it, ``scale`` and ``leakage``."""
@@ -540,4 +589,5 @@ def sensitivity_curve(
         leakages=leakages,
         epsilon=found[0].epsilon,
         reference_scale=scale,
+        unit=found[0].scale_units[0],
     )

@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast
 
-import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon, checked_share, damage_refused, deadline_after
-from pdp_calibrate.calibration import baselines
+from pdp_calibrate.arrays import checked_epsilon, damage_refused, deadline_after
+from pdp_calibrate.calibration import accuracies, baselines
 from pdp_calibrate.calibration.release import (
     Account,
     Layout,
     Moment,
     add_noise,
-    by_part,
     checked_answer,
     checked_layout,
     cleaned_counts,
@@ -52,7 +50,8 @@ from pdp_calibrate.calibration.stored import (
     stored_model,
     stored_moment,
 )
-from pdp_calibrate.core import gaussian_dp, noise
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.accuracy import checked_count, unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
@@ -65,13 +64,13 @@ from pdp_calibrate.core.model import (
     refuse_endless,
 )
 from pdp_calibrate.core.noise import Noise
+from pdp_calibrate.core.numbers import beside_noise, width as two_digits
 from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import (
     CalibrationError,
-    PdpError,
     QueryError,
     UnsupportedQueryError,
     printable,
@@ -128,6 +127,9 @@ class Calibration(Generic[Asked, Number]):
     """Number of independent instances that one answer is about."""
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
     """The lowered queries: what was proved, and what is released. If not given, lowered here."""
+    count: float | None = field(default=None, repr=False, compare=False)
+    """About how many rows are expected behind a mean over a secret number of them, if that was
+    said. Only `accuracy` depends on it."""
     certificate: Any = field(default=None, repr=False, compare=False)
     """What the stand-alone checker needs besides the calibration; stored, and never read here."""
     estimation_epsilon: float | None = field(init=False, default=None)
@@ -235,10 +237,17 @@ class Calibration(Generic[Asked, Number]):
             if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
                 found["wasserstein"] = self.leakage.coupled * scale / mu
+        if baselines.spreads_groups(self.queries, self.noise):
+            found["group"] = None
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
         }
+
+    @property
+    def scale_units(self) -> tuple[str, ...]:
+        """For each answer the unit that its scale is in, in words."""
+        return tuple(map(unit_of_scale, self.queries))
 
     @property
     def dp_epsilon(self) -> float:
@@ -278,25 +287,39 @@ class Calibration(Generic[Asked, Number]):
         """
         return risk_of(self.total_epsilon, prior=prior, delta=self.total_delta)
 
-    def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h that the noise, as drawn, exceeds with probability at most alpha.
+    def accuracy(self, *, alpha: float = 0.05, count: float | None = None) -> Number:
+        """Return the half-width h that the error of the answer exceeds with probability ≤ alpha.
 
-        For a mean over a secret number of rows, it is that of the noisy sum: how far the mean may
-        be off depends on the noisy count; see `Release.interval`.
+        It is in the unit of the answer. Of several numbers, such as a histogram, it is that of
+        each; where they differ, the largest.
+
+        Parameters
+        ----------
+        alpha
+            That probability.
+        count
+            For a mean over a secret number of rows (a condition on a secret column, or missing
+            values), about how many rows are expected to count; in the smallest part, where there
+            are several. By default the number that the calibration was made with.
+
+        Raises
+        ------
+        QueryError
+            For such a mean where neither says a number: without it the accuracy is not known.
         """
-        return self._shaped(self.half_widths(alpha=alpha))
+        return self._shaped(self.half_widths(alpha=alpha, count=count))
 
-    def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
+    def half_widths(self, *, alpha: float = 0.05, count: float | None = None) -> tuple[float, ...]:
         """Return `accuracy` for each answer; always a tuple."""
-        checked_share(alpha, "alpha", error=PdpError)
-        widths = [
-            noise.half_width(scale, alpha, integer=part.is_integer, noise=self.noise)
-            for scale, part in zip(self.scales, self.contributions, strict=True)
-        ]
-        return tuple(
-            query.accuracy(width) if isinstance(query, RowQuery) else width
-            for query, width in zip(self.queries, widths, strict=True)
-        )
+        return accuracies.half_widths(self, alpha=alpha, count=count)
+
+    def known_half_widths(self, *, alpha: float = 0.05) -> tuple[float | None, ...]:
+        """Return `half_widths`, with None where it depends on a number of rows that is not said."""
+        return accuracies.known_half_widths(self, alpha=alpha)
+
+    def half_widths_in_words(self, *, alpha: float = 0.05, then: str = "") -> tuple[str, ...]:
+        """Write how far each answer may be off; `then` says after it in how many releases."""
+        return accuracies.half_widths_in_words(self, alpha=alpha, then=then)
 
     @with_columns
     def release(
@@ -416,18 +439,20 @@ class Calibration(Generic[Asked, Number]):
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
-        widths = self.half_widths()
+        widths = self.half_widths_in_words()
         symbol = "λ" if self.mu is None else "σ"
         if isinstance(self.query, Query):
             noises: list[tuple[object, object]] = [
-                (f"scale {symbol}", f"{self.scales[0]:.6g}"),
-                ("95 % of the noise within", f"±{widths[0]:.4g}"),
+                (f"scale {symbol}", f"{self.scales[0]:.6g} (in {self.scale_units[0]})"),
+                ("95 % of answers within", widths[0]),
                 ("query", self.query),
             ]
         else:
             noises = [
-                (query, f"scale {symbol} {scale:.6g}, 95 % of the noise within ±{width:.4g}")
-                for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
+                (query, f"scale {symbol} {scale:.6g} (in {unit}), 95 % of answers within {width}")
+                for query, scale, unit, width in zip(
+                    self.queries, self.scales, self.scale_units, widths, strict=True
+                )
             ]
         return card(
             "Calibration",
@@ -462,6 +487,7 @@ class Calibration(Generic[Asked, Number]):
             "leakage": {"value": leakage["value"]} if private else leakage,
             "estimation_epsilon": self.estimation_epsilon,
             **_stated_law(self.model),
+            **({} if self.count is None else {"count": self.count}),
         }
         if private:
             return described | {"warning": PRIVATE_MODEL}
@@ -532,21 +558,7 @@ class Release(Generic[Asked, Number]):
 
     def intervals(self, *, alpha: float = 0.05) -> tuple[tuple[Any, Any], ...]:
         """Return the interval of each answer; always a tuple."""
-        cal = self.calibration
-        found = []
-        for place, (value, width, part) in enumerate(
-            zip(self.values, cal.half_widths(alpha=alpha), cal.contributions, strict=True)
-        ):
-            query = cal.queries[place]
-            if isinstance(query, RowQuery) and query.kind == "mean":
-                share = alpha * query.share
-                own = noise.half_width(cal.scales[place], share, integer=False, noise=cal.noise)
-                ends = query.interval(self.noisy[place], own)
-                found.append((by_part(ends[0], query), by_part(ends[1], query)))
-                continue
-            half = int(width) if part.is_integer else width
-            found.append((value - half, value + half))
-        return tuple(found)
+        return accuracies.intervals(self, alpha=alpha)
 
     def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer how far its interval reaches; the furthest of several numbers.
@@ -554,37 +566,34 @@ class Release(Generic[Asked, Number]):
         That is the half-width of the calibration, except for a mean over a secret number of rows:
         how far it may be off depends on the noisy count.
         """
-        stated = self.calibration.half_widths(alpha=alpha)
-        return tuple(
-            float(max(np.max(value - low), np.max(high - value)))
-            if isinstance(query, RowQuery) and query.is_ratio
-            else width
-            for query, value, width, (low, high) in zip(
-                self.calibration.queries,
-                self.values,
-                stated,
-                self.intervals(alpha=alpha),
-                strict=True,
-            )
-        )
+        return accuracies.half_widths_of_release(self, alpha=alpha)
+
+    def reaches(self, *, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return for each answer how far each of its numbers may be off, in the shape of it."""
+        return accuracies.reaches(self, alpha=alpha)
 
     def _repr_html_(self) -> str:
         cal = self.calibration
         rows: list[tuple[object, object]] = []
         several = not isinstance(cal.query, Query)
-        for query, value, (low, high) in zip(
-            cal.queries, self.values, self.intervals(), strict=True
+        widths = self.half_widths()
+        for query, value, (low, high), width in zip(
+            cal.queries, self.values, self.intervals(), widths, strict=True
         ):
             if isinstance(value, int | float):
-                rows.append((query if several else "value", f"{value:.8g}"))
-                rows.append(("95 % from", f"{low:.8g} to {high:.8g}"))
+                ends = (
+                    beside_noise(end, width, side=side)
+                    for end, side in ((low, "low"), (high, "high"))
+                )
+                rows.append((query if several else "value", beside_noise(value, width)))
+                rows.append(("95 % from", " to ".join(ends)))
             elif isinstance(value, pd.Series):
                 rows += [(query, "")] if several else []
                 rows += list(value.head(20).items())
             else:
                 rows.append((query if several else "releases, one per row", len(value)))
-        widths = ", ".join(f"±{width:.4g}" for width in self.half_widths())
-        rows += [("noise", f"95 % within {widths}"), ("ε", f"{cal.total_epsilon:.6g}")]
+        within = ", ".join(f"±{two_digits(width)}" for width in widths)
+        rows += [("noise", f"95 % of answers within {within}"), ("ε", f"{cal.total_epsilon:.6g}")]
         rows += [] if cal.mu is None else [("δ", f"{cal.total_delta:g}")]
         return card("Release", [*rows, *_stated_law(cal.model).items()])
 
@@ -792,5 +801,6 @@ def _proved_calibration(
         mu=mu,
         rows=rows,
         contributions=parts,
+        count=None if "count" not in described else checked_count(described["count"]),
         certificate=described.get("certificate"),
     )

@@ -12,14 +12,21 @@ so such outputs have probability at most 2δ.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from pdp_calibrate.arrays import checked_epsilon, checked_share
 from pdp_calibrate.errors import PdpError
 
 _ROUNDING = 1e-12
 """A relative slack far above the rounding of a logarithm, taken towards privacy."""
+
+_LARGEST_EXPONENT = 709.0
+"""Of e, that a float holds."""
+
+_EXACT = Context(prec=40)
+_RARE = Decimal("1e-8")
+"""Shares this near to 0 or 1 are written in powers of ten."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +43,32 @@ class Risk:
     """The most by which the odds are multiplied or divided."""
     failure: float = 0.0
     """The probability of outputs after which it may move further; 0 except for Gaussian noise."""
+    log_factor: float = field(kw_only=True, repr=False)
+    """The logarithm of the factor, which may be too large for a float."""
+
+    @property
+    def most(self) -> str:
+        """The most that it can become, in per cent, rounded up."""
+        return percent(self.posterior, up=True, rest=1 / (1 + self._odds * self._factor))
+
+    @property
+    def least(self) -> str:
+        """The least that it can become, in per cent, rounded down."""
+        return percent(self._odds / (self._odds + self._factor), up=False)
+
+    @property
+    def _odds(self) -> Decimal:
+        return Decimal(self.prior) / (1 - Decimal(self.prior))
+
+    @property
+    def _factor(self) -> Decimal:
+        return (Decimal(self.log_factor) * (1 + Decimal(_ROUNDING))).exp(_EXACT)
 
     def __str__(self) -> str:
-        most, least = percent(self.posterior, up=True), percent(self.lowest, up=False)
-        factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(self.factor))
+        factor = _powers_of_ten(Decimal(self.log_factor).exp(_EXACT), ROUND_CEILING, digits=3)
         words = (
-            f"A belief of {percent(self.prior)} becomes at most {most} and at least {least}: odds"
-            f" shift by a factor of {float(factor):.3g} at most"
+            f"A belief of {percent(self.prior)} becomes at most {self.most} and at least"
+            f" {self.least}: odds shift by a factor of {factor} at most"
         )
         return (
             f"{words}."
@@ -92,20 +118,34 @@ def risk_of(epsilon: float, *, prior: float, delta: float = 0.0) -> Risk:
         prior=before,
         posterior=_belief(odds + shift + slack),
         lowest=_belief(odds - shift - slack),
-        factor=math.exp(min(shift, 700.0)),
+        factor=math.exp(shift) if shift < _LARGEST_EXPONENT else math.inf,
         failure=min(1.0, 2 * delta),
+        log_factor=shift,
     )
 
 
-def percent(share: float, *, up: bool | None = None) -> str:
+def percent(share: float | Decimal, *, up: bool | None = None, rest: Decimal | None = None) -> str:
     """Write a probability in per cent; bounds are rounded outwards, and never to 0 or 100 %.
+
+    What is nearer to 0 or 100 % than a millionth is written in powers of ten. `rest` is what is
+    missing to 1, where a float cannot hold it.
 
     Examples
     --------
     >>> percent(0.01), percent(0.0267, up=True), percent(0.5), percent(0.9999, up=True)
     ('1 %', '2.7 %', '50 %', '99.99 %')
+    >>> percent(3.71e-42, up=False), percent(1 - 2.0**-40, up=True)
+    ('3.7·10^-40 %', '100 % − 9.0·10^-11 %')
     """
-    value = 100 * share
+    exact = Decimal(share)
+    missing = 1 - exact if rest is None else rest
+    rounding = {True: ROUND_CEILING, False: ROUND_FLOOR, None: ROUND_HALF_EVEN}[up]
+    if 0 < exact < _RARE:
+        return f"{_powers_of_ten(100 * exact, rounding)} %"
+    if 0 < missing < _RARE:
+        opposite = {ROUND_CEILING: ROUND_FLOOR, ROUND_FLOOR: ROUND_CEILING}.get(rounding, rounding)
+        return f"100 % − {_powers_of_ten(100 * missing, opposite)} %"
+    value = 100 * float(share)
     near = min(value, 100 - value)
     digits = max(1, 1 - math.floor(math.log10(near))) if near > 0 else 0
     if up is None:
@@ -116,6 +156,15 @@ def percent(share: float, *, up: bool | None = None) -> str:
     return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown} %"
 
 
+def _powers_of_ten(value: Decimal, rounding: str, *, digits: int = 2) -> str:
+    """Write a number with these digits; one that is very small or large in powers of ten."""
+    found = Context(prec=digits, rounding=rounding).create_decimal(value)
+    power = found.adjusted()
+    if -6 <= power < 7:
+        return f"{float(found):.{digits}g}" if power < digits else f"{float(found):.0f}"
+    return f"{found.scaleb(-power)}·10^{power}"
+
+
 def _log_odds(share: float) -> float:
     return math.log(share) - math.log1p(-share)
 
@@ -124,5 +173,5 @@ def _belief(log_odds: float) -> float:
     """Return the probability with these log-odds, without overflow."""
     if log_odds >= 0:
         return 1 / (1 + math.exp(-min(log_odds, 700.0)))
-    small = math.exp(max(log_odds, -700.0))
+    small = math.exp(log_odds)  # 0 below what a float holds: no more than the truth
     return small / (1 + small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from typing import TYPE_CHECKING
@@ -115,8 +116,6 @@ def _adversary(witness: pdp.Witness | None) -> str:
 def _comparison(model: pdp.JointTable, calibration: pdp.Calibration) -> Table:
     from rich.table import Table
 
-    from pdp_calibrate.core.noise import half_width
-
     query, baselines = calibration.query, calibration.baselines
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pdp.PrivacyLeakWarning)
@@ -135,7 +134,7 @@ def _comparison(model: pdp.JointTable, calibration: pdp.Calibration) -> Table:
         table.add_row(
             method,
             f"{scale:.2f}",
-            f"±{half_width(float(scale or 0), 0.05, integer=True):.0f}",
+            f"±{dataclasses.replace(calibration, scale=float(scale or 0)).accuracy():.0f}",
             f"{leak.value:.2f}",
             f"×{math.exp(leak.value):.2f}",
             "kept" if leak.value <= EPSILON else "broken",

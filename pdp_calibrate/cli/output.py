@@ -301,7 +301,7 @@ def law_of(model: Model) -> list[tuple[str, str]]:
 
 def within(value: Any) -> str:
     """Write how far noise reaches: one number, or one for each answer."""
-    from pdp_calibrate.show.numbers import width
+    from pdp_calibrate.core.numbers import width
 
     if isinstance(value, tuple):
         return ", ".join(within(one) for one in value)
@@ -316,7 +316,7 @@ def answer_in_words(value: Any, half_width: Any) -> str:
 def number(value: Any) -> str:
     """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int | float):
-        from pdp_calibrate.show.numbers import ordinary
+        from pdp_calibrate.core.numbers import ordinary
 
         return ordinary(value, digits=6)
     if isinstance(value, tuple):
@@ -326,8 +326,6 @@ def number(value: Any) -> str:
 
 def calibration_facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what a calibration found, in names and values."""
-    from pdp_calibrate.core.row_query import RowQuery
-
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
     law = "whole-number Laplace" if found.is_integer else "Laplace"
@@ -337,16 +335,16 @@ def calibration_facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str
             promise[0],
             f"{promise[1]}, beside δ = {found.total_delta:g}, μ = {found.mu:.4g}",
         )
-    query = found.queries[0]
-    behind = " of the sum behind it" if isinstance(query, RowQuery) and query.is_ratio else ""
+    widths = found.half_widths_in_words(then=" in 95 % of releases")
     noises = [
-        ("scale", f"{number(found.scales[0])} ({law})"),
-        ("noise", f"±{within(found.half_widths()[0])}{behind} in 95 % of releases"),
+        ("scale", f"{number(found.scales[0])} ({law}, in {found.scale_units[0]})"),
+        ("noise", widths[0]),
     ]
     if len(found.queries) > 1:
-        each = zip(texts, found.scales, found.half_widths(), strict=True)
+        each = zip(texts, found.scales, found.scale_units, widths, strict=True)
         noises = [
-            (text, f"scale {number(scale)}, ±{within(wide)} in 95 %") for text, scale, wide in each
+            (text, f"scale {number(scale)} (in {unit}), {width}")
+            for text, scale, unit, width in each
         ]
     return [
         *noises,

@@ -153,7 +153,7 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     found, epsilon = one.calibration, f"{one.job.epsilon:.4g}"
     if found is None:
         return one.job.name, "when run", "when run", epsilon
-    noise = ", ".join(f"±{within(wide)}" for wide in found.half_widths())
+    noise = ", ".join(found.half_widths_in_words())
     return one.job.name, number(found.scale), noise, epsilon
 
 

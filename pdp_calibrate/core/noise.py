@@ -107,31 +107,6 @@ def variance_of(noise: Noise, scale: float, *, integer: bool) -> float:
     return 1 / (2 * math.sinh(min(0.5 / scale, 300.0)) ** 2)
 
 
-def scale_for_half_width(
-    width: float, alpha: float, *, integer: bool, noise: Noise = "laplace"
-) -> float:
-    """Return the largest scale whose `half_width` does not exceed the width."""
-    if noise == "gaussian":
-        scale = width / _normal_half_width(alpha)
-    elif not integer:
-        scale = width / math.log(1 / alpha)
-    else:
-        from scipy.optimize import brentq  # slow to import, and rarely needed
-
-        steps = math.floor(width) + 1
-
-        def log_tail_excess(scale: float) -> float:
-            return math.log(2) - steps / scale - math.log1p(math.exp(-1 / scale)) - math.log(alpha)
-
-        high = 1.0
-        while log_tail_excess(high) < 0:
-            high *= 2
-        scale = float(brentq(log_tail_excess, 1e-3, high, xtol=1e-12))
-    while half_width(scale, alpha, integer=integer, noise=noise) > width:
-        scale *= 1 - 1e-12
-    return scale
-
-
 def summation_error(magnitude: float) -> float:
     """Bound how far a released sum of at most this magnitude is from the exact one.
 

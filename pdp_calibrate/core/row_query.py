@@ -565,58 +565,6 @@ class RowQuery(Query):
             for total, number in zip(sums, counts, strict=True)
         ]
 
-    def interval(self, noisy: Sequence[float], width: float) -> tuple[list[float], list[float]]:
-        """Return the ends of an interval for every part.
-
-        Parameters
-        ----------
-        noisy
-            The noisy numbers.
-        width
-            How far each of them may be from the truth. Of a ratio, sum and count must both be
-            within it; where the count may be 0 nothing is known but the declared bounds.
-        """
-        if not self.is_ratio:
-            numbers = self.sizes or (1,) * self.parts
-            low, high = self.bounds or (0.0, 0.0)
-            ends = [
-                ((total - width) / number, (total + width) / number) if number else (low, high)
-                for total, number in zip(noisy, numbers, strict=True)
-            ]
-            return [one for one, _ in ends], [other for _, other in ends]
-        found = [
-            self._ratio_interval(total, number, width)
-            for total, number in zip(noisy[: self.parts], noisy[self.parts :], strict=True)
-        ]
-        return [one for one, _ in found], [other for _, other in found]
-
-    def _ratio_interval(self, total: float, number: float, width: float) -> tuple[float, float]:
-        """Return the smallest and largest mean of any sum and count within the width."""
-        low, high = self._ends
-        if number - width <= 0:
-            return low, high
-        fewest, most = max(number - width, 1.0), max(number + width, 1.0)
-        bottom, top = total - width, total + width
-        middle, half = float(self.middle), float(self.half)
-        least = middle + half * bottom / (most if bottom > 0 else fewest)
-        largest = middle + half * top / (fewest if top > 0 else most)
-        return min(max(least, low), high), max(min(largest, high), low)
-
-    def accuracy(self, width: float) -> float:
-        """Return how far an answer may be off where each noisy number is within the width.
-
-        For a mean over public numbers of rows, in the smallest part that has rows. For a ratio it
-        is that of the sum; what this means for the mean depends on the count: see `interval`.
-        """
-        if self.is_ratio:
-            return float(self.half) * width
-        return width / min((number for number in self.sizes or () if number), default=1)
-
-    @property
-    def share(self) -> float:
-        """The part of alpha that each noisy number of one answer may fail with."""
-        return 0.5 if self.is_ratio else 1.0
-
 
 def _is_no_value(value: Any) -> bool:
     """Whether a value stands for a missing one: None, NA, and what differs from itself, as NaN."""

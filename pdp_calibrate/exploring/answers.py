@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pdp_calibrate.arrays import damage_refused
-from pdp_calibrate.calibration.calibrate import calibrate_to_accuracy
 from pdp_calibrate.core.model import SCHEMA, Model
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.exploring.schema import Column, number_in, records_from, whole_in
 from pdp_calibrate.exploring.subject import Asking, Subject
 from pdp_calibrate.jobs.grammar import parse_query, parse_values
 from pdp_calibrate.jobs.job import Job, Learning, Options
-from pdp_calibrate.jobs.run import Task, model_of, task_of
+from pdp_calibrate.jobs.run import Task, calibrate_task_to_accuracy, model_of, task_of
 from pdp_calibrate.jobs.written import question_text
 
 DEFAULTS = {
@@ -25,7 +24,8 @@ DEFAULTS = {
     "kind": "mean", "column": "", "values": "", "also": "[]", "by": "", "missing": "",
     "alike": "unknown", "correlation": "0.3", "persistence": "0.9", "learning": "0.5",
     "model": "", "model_name": "", "strength": "epsilon", "epsilon": "1", "before": "1",
-    "after": "3", "half_width": "", "rows": "1", "ledger": "", "budget": "", "sure": "",
+    "after": "3", "half_width": "", "count": "", "large": "", "rows": "1", "ledger": "",
+    "budget": "", "sure": "",
 }  # fmt: skip
 """Every field of the form, and its default."""
 
@@ -70,6 +70,8 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
     texts = tuple(map(_text, askings))
     questions = tuple(map(parse_query, texts))
     options = _options(answers, askings, columns, subject)
+    if answers["count"]:
+        options["count"] = number_in(answers["count"], "about how many rows count")
     learning = _learning(answers, options, subject)
     model = subject.model
     if answers["alike"] == "model":
@@ -96,11 +98,8 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
     else:
         task = task_of(settled, subject.frame, model or model_of(settled, subject.frame))
     if wanted is not None:
-        if len(task.queries) > 1:
-            raise QueryError("an accuracy is about a single answer: ask one question.")
-        found = calibrate_to_accuracy(
-            task.model, task.queries[0], half_width=wanted, rows=task.rows
-        )
+        large = bool(answers["large"])
+        found = calibrate_task_to_accuracy(settled, task, wanted, allow_large_epsilon=large)
         settled = job({"epsilon": _rounded_up(found.epsilon)})
     return Asked(job=settled, texts=texts, model=model, task=task, model_file=file)
 

@@ -163,7 +163,7 @@ def plan_contents(
             model["file"] = asked.model_file
         elif name in _SECTIONS:
             (data if _SECTIONS[name] == "data" else model)[name] = _plain(value)
-        elif name in ("by", "missing"):
+        elif name in ("by", "missing", "count"):
             query[name] = _plain(value)
     epsilon = asked.job.epsilon or 1.0
     total = epsilon + (asked.job.learning.get("epsilon") or 0.0)

@@ -104,7 +104,8 @@ def _frame(found: Calibration, place: int, canvas: Any) -> dict[str, Any]:
     return {
         "epsilon": f"{found.epsilon:g}",
         "scale": f"{found.scale:.6g}",
-        "wide": f"±{found.half_widths()[0]:.6g}",
+        "unit": found.scale_units[0],
+        "wide": found.half_widths_in_words(then=" in 95 % of releases")[0],
         "facts": facts_of(found),
         "words": [said[name] for name in _WORDS if said.get(name)],
         "pictures": pictures,

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pdp_calibrate.core.numbers import width
 from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.exploring.answers import completed, questions_in
 from pdp_calibrate.exploring.handover import release
@@ -207,7 +208,7 @@ def _outcome(found: Outcome) -> str:
     (one,) = found.releases
     answers = zip(one.job.questions, one.release.values, one.release.half_widths(), strict=True)
     said = "; ".join(
-        f"{question.text} = {_written(value)} (±{wide:.6g} in 95 % of releases)"
+        f"{question.text} = {_written(value)} (±{width(wide)} in 95 % of releases)"
         for question, value, wide in answers
     )
     spent = f"Spent {found.ledger.spent:.4g} of {found.ledger.epsilon:.4g}."

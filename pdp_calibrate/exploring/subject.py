@@ -179,7 +179,7 @@ _KNOWN = {
     "model": {"bounds", "domains", "correlation", "assume", "persistence", "kind", "public",
               "epsilon"},
     "budget": {"epsilon", "ledger"},
-    "queries": {"query", "name", "epsilon", "belief", "by", "missing"},
+    "queries": {"query", "name", "epsilon", "belief", "by", "missing", "count"},
     "output": {"releases", "report"},
 }  # fmt: skip
 
@@ -241,6 +241,7 @@ def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str,
         "before": before,
         "after": after,
         "missing": "zero" if query.get("missing") == "zero" else "",
+        "count": str(query.get("count", "")),
         "budget": budget["epsilon"],
         "ledger": budget.get("ledger", ""),
     }

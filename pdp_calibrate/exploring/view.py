@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
@@ -43,9 +42,9 @@ class View:
     problem: str = ""
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
-    """For each question its text, its scale and the half-width of its noise."""
-    of_sums: tuple[bool, ...] = ()
-    """For each question, whether the scale is that of the sum behind a mean."""
+    """For each question its text, its scale, and how far the answer may be off."""
+    units: tuple[str, ...] = ()
+    """What each scale is measured in."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -180,12 +179,17 @@ def _view(worked: Worked) -> View:
         )
     said = paragraphs(found, plain=worked.plain)
     scales = tuple(
-        (text, f"{scale:.6g}", f"±{wide:.6g}")
-        for text, scale, wide in zip(asked.texts, found.scales, found.half_widths(), strict=True)
+        (text, f"{scale:.6g}", wide)
+        for text, scale, wide in zip(
+            asked.texts,
+            found.scales,
+            found.half_widths_in_words(then=" in 95 % of releases"),
+            strict=True,
+        )
     )
     return View(
         scales=scales,
-        of_sums=tuple(isinstance(one, RowQuery) and one.kind == "mean" for one in found.queries),
+        units=found.scale_units,
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
@@ -207,7 +211,8 @@ def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
         scale = found.baselines[name]
         scales = scale if isinstance(scale, tuple) else (scale,)
         if all(scales):
-            facts.append((label, ", ".join(f"{one:.6g}" for one in scales)))
+            each = zip(scales, found.scale_units, strict=True)
+            facts.append((label, ", ".join(f"{one:.6g} ({unit})" for one, unit in each)))
     return tuple(facts)
 
 

@@ -513,7 +513,7 @@ class _Case:
             model=model,
             assumes=_INDEPENDENT,
             scale=scale,
-            half_width=_first(about.half_widths()) * scale / _first(about.scales),
+            half_width=dataclasses.replace(about, scale=scale).known_half_widths()[0],
             note=f"It would leak up to {leaked:.4g} instead of {self.epsilon:.4g} {whom}.",
         )
 
@@ -527,7 +527,7 @@ class _Case:
 
 
 def _cost(found: AnyCalibration) -> dict[str, Any]:
-    return {"scale": _first(found.scales), "half_width": _first(found.half_widths())}
+    return {"scale": _first(found.scales), "half_width": found.known_half_widths()[0]}
 
 
 def _first(value: Any) -> Any:

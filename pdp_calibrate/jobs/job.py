@@ -382,6 +382,17 @@ class Options(TypedDict, total=False):
             form=forms.POSITIVE,
         ),
     ]
+    count: Annotated[
+        float | None,
+        Option(
+            words="About how many rows are expected behind a mean over a secret number of them (a"
+            " condition on a secret column, or missing values); in the smallest part of a"
+            " breakdown. Only the accuracy that is shown before a release depends on it.",
+            group=QUERY,
+            form=forms.POSITIVE,
+            written="Such as 19000.",
+        ),
+    ]
     adversaries: Annotated[
         "Adversaries | None",
         Option(
@@ -829,7 +840,15 @@ def epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
         raise QueryError(
             f"a belief is a pair (before, after), such as (0.01, 0.03), got {belief!r}."
         )
-    return epsilon_for(prior=belief[0], posterior=belief[1])
+    before, after = belief
+    found = epsilon_for(prior=before, posterior=after)
+    if after < before:
+        raise QueryError(
+            "a belief is a pair (before, after) of which the second, what it may become at most, is"
+            f" above the first, got ({before}, {after}). How far a belief may fall is said by"
+            f" epsilon=pdp.epsilon_for(prior={before}, posterior={after})."
+        )
+    return found
 
 
 def _of_column(said: Any, column: Hashable) -> Any:

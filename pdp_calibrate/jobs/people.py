@@ -40,7 +40,7 @@ from pdp_calibrate.jobs.rows import (
     refuse_larger,
     with_public_sizes,
 )
-from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
+from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, expecting, with_noise
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.ledger.store import SafeFile
@@ -195,7 +195,8 @@ class PeopleTable:
             rows=task.rows,
             **drawn_by(job),
         )
-        return cast("Calibration", self.ledger.largest(alone, time_limit=limit)), task.columns
+        largest = expecting(job, self.ledger.largest(alone, time_limit=limit))
+        return cast("Calibration", largest), task.columns
 
     def _task(self, job: Job, *, times: bool) -> Task:
         """Lower a question: to a model of its column, or to whole households."""

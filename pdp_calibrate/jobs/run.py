@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.calibrate import calibrate, calibrate_to_accuracy
 from pdp_calibrate.calibration.release import (
     EVERY_COLUMN,
     Layout,
@@ -17,7 +17,8 @@ from pdp_calibrate.calibration.release import (
     remember_release,
     warn_of_second,
 )
-from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration
+from pdp_calibrate.core.accuracy import checked_count, is_over_secret_count
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.noise import Noise
@@ -298,7 +299,7 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
     if job.epsilon is None:
         raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")
     default = None if ledger is None else ledger.adversaries
-    return calibrate(
+    found: AnyCalibration = calibrate(
         task.model,
         task.query,
         **_strength(job),
@@ -307,6 +308,37 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
         rows=task.rows,
         time_limit=job.options.get("time_limit"),
     )
+    return expecting(job, found)
+
+
+def calibrate_task_to_accuracy(
+    job: Job, task: Task, half_width: float, *, allow_large_epsilon: bool = False
+) -> Calibration:
+    """Find the scale for a wanted accuracy of the one answer of a job, and the ε that it costs."""
+    if len(task.queries) > 1:
+        raise QueryError("an accuracy is about a single answer: ask one question.")
+    (query,) = task.queries
+    return calibrate_to_accuracy(
+        task.model,
+        query,
+        half_width=half_width,
+        adversaries=job.options.get("adversaries"),
+        rows=task.rows,
+        time_limit=job.options.get("time_limit"),
+        count=job.options.get("count") if is_over_secret_count(query) else None,
+        allow_large_epsilon=allow_large_epsilon,
+        **drawn_by(job),
+    )
+
+
+def expecting(job: Job, found: AnyCalibration) -> AnyCalibration:
+    """Return a calibration with the number of rows that a job expects to count, if it says one.
+
+    One number may be said for several questions, of which only some are such means.
+    """
+    if "count" not in job.options:
+        return found
+    return dataclasses.replace(found, count=checked_count(job.options["count"]))
 
 
 def _strength(job: Job) -> dict[str, Any]:

@@ -22,7 +22,7 @@ TABLE = (
 
 ASKED = (
     "epsilon", "belief", "noise", "delta", "mu", "rho", "correlation", "persistence", "assume",
-    "where", "by", "missing", "time_limit",
+    "where", "by", "missing", "count", "time_limit",
 )  # fmt: skip
 """What is said with each question about them."""
 

@@ -10,6 +10,7 @@ from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
+from pdp_calibrate.core.numbers import at_most, beside_noise, width
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError, printable
 from pdp_calibrate.families.stream.refresh import Refresh, period_words
@@ -18,7 +19,6 @@ from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
-from pdp_calibrate.show.numbers import at_most, beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,
@@ -110,7 +110,10 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_calibration(subject, plain)
     if isinstance(subject, Release):
         column = column_of(subject.layout)
-        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain, column)
+        said = _of_calibration(
+            subject.calibration, plain, column, costs.interval_to_expect(subject)
+        )
+        return {"answer": _answer(subject)} | said
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
     if isinstance(subject, PeopleLedger):
@@ -137,15 +140,18 @@ def column_of(layout: Layout | None) -> str | None:
 def promise(calibration: AnyCalibration, column: str | None = None) -> str:
     """Say what is guaranteed, and how."""
     noise = costs.kind_of_noise(calibration)
-    each = [
-        f"{asked(query, column=column)} with scale {costs.number(float(scale))}"
+    scales = [
+        f"{costs.number(float(scale))}{costs.unit(query)}"
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
     ]
+    questions = [asked(query, column=column) for query in calibration.queries]
+    each = [f"{one} with scale {scale}" for one, scale in zip(questions, scales, strict=True)]
     how = f"Release together, with {noise} noise: {'; '.join(each)}."
     if len(each) == 1:
         how = (
-            f"Release {asked(calibration.queries[0], column=column)} with {noise} noise of scale"
-            f" {costs.number(float(calibration.scales[0]))}."
+            f"Release {questions[0]}: with {noise} noise of scale {scales[0]}."
+            if ";" in questions[0]
+            else f"Release {questions[0]} with {noise} noise of scale {scales[0]}."
         )
     certainty = "exactly" if calibration.leakage.exact else "at most"
     law = calibration.model.assuming
@@ -174,7 +180,10 @@ def promise(calibration: AnyCalibration, column: str | None = None) -> str:
 
 
 def _of_calibration(
-    calibration: AnyCalibration, plain: Leakage | None, column: str | None = None
+    calibration: AnyCalibration,
+    plain: Leakage | None,
+    column: str | None = None,
+    interval: str = "",
 ) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
@@ -189,7 +198,9 @@ def _of_calibration(
         "promise": promise(calibration, column),
         **about,
         "learning": costs.learning(calibration),
-        "interval": _joined(costs.interval_to_expect(calibration), costs.clamping(calibration)),
+        "interval": _joined(
+            interval or costs.interval_to_expect(calibration), costs.clamping(calibration)
+        ),
         "assumptions": _assumptions(calibration),
     }
 

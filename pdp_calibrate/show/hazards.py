@@ -13,10 +13,10 @@ from typing import Literal
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.numbers import at_most, ordinary
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
-from pdp_calibrate.show.numbers import at_most, ordinary
 from pdp_calibrate.show.words import is_clamped, kind_of_noise, source
 
 Status = Literal["settled", "stated", "open"]

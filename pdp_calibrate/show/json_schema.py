@@ -442,6 +442,11 @@ def json_schema() -> dict[str, Any]:
     objects["Release"]["properties"]["number"] = described(
         "The number of the step, counted from 1970 where steps have a length.", {"type": "integer"}
     )
+    objects["Calibration"]["properties"]["count"] = described(
+        "About how many rows are expected behind a mean over a secret number of them: for its"
+        " accuracy alone.",
+        POSITIVE,
+    )
     objects["Calibration"]["properties"]["certificate"] = described(
         "What the stand-alone checker needs to prove a large calibration: `branches`, a tree for"
         " each target, `orders`, a `radius` or `plans`. Of any form, or null: it proves nothing by"

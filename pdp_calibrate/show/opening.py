@@ -12,13 +12,13 @@ from pdp_calibrate.calibration.risk import percent, risk_of
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
+from pdp_calibrate.core.numbers import at_least, at_most, ordinary
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.explain import column_of, table_of
-from pdp_calibrate.show.numbers import at_least, at_most, ordinary
 from pdp_calibrate.show.words import (
     CLAMPED,
     anyone,
@@ -29,6 +29,7 @@ from pdp_calibrate.show.words import (
     listed,
     members,
     number,
+    of_any_record,
     place_of,
     source,
 )
@@ -118,11 +119,10 @@ def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: floa
         return "Promised: nothing was released, so nobody has learned anything."
     risks = [risk_of(epsilon, prior=prior, delta=delta) for prior in _BELIEFS]
     moved = listed(
-        f"a belief of {percent(one.prior)} can become at most {percent(one.posterior, up=True)}"
-        for one in risks
+        f"a belief of {percent(one.prior)} can become at most {one.most}" for one in risks
     )
     failing = "" if not delta else f"except with probability {at_most(risks[0].failure)}, "
-    factor = _odds(math.log(risks[0].factor)) if epsilon < 700 else f"e^{at_most(epsilon)}"
+    factor = _odds(risks[0].log_factor)
     return (
         f"Promised: {failing}whatever was published, nobody's odds about anyone's {what} can"
         f" shift by more than ×{factor}: {moved}. This holds against {anyone(adversaries)}."
@@ -167,11 +167,6 @@ def _by(layout: Layout | None) -> str:
 def _is_independent(calibration: AnyCalibration) -> bool:
     query = calibration.queries[0]
     return isinstance(query, RowQuery) and query.independent
-
-
-def of_any_record(model: Model) -> bool:
-    """Whether a model is about whole records of several columns, of any dependence."""
-    return model.covers_any_dependence and set(model.domains) == {ANY_RECORD}
 
 
 def _sizes_of(model: Model, rows: int) -> Sizes:

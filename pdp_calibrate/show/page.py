@@ -12,10 +12,10 @@ from typing import Any
 
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.check import PROVED, check
+from pdp_calibrate.core.numbers import beside_noise, ordinary, width
 from pdp_calibrate.errors import MissingLibraryError, PdpError, printable
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import plots
-from pdp_calibrate.show.numbers import beside_noise, ordinary, width
 from pdp_calibrate.show.output_file import OutputFile
 from pdp_calibrate.show.summary import Document, Reportable, Summary, summarise
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
@@ -89,11 +89,12 @@ def leakage_by_knowledge(
     return _seen("leakage_by_knowledge", views.leakage_by_knowledge, subject, theme)
 
 
-def scales(subject: AnyCalibration | dict[str, float], *, theme: Theme = "light") -> Figure:
-    """Draw the scales of all methods as bars."""
-    if isinstance(subject, Calibration):
-        subject = views.scales_of_methods(single(subject, "a picture"))
-    return draw("scales", subject, theme=theme)
+def scales(
+    subject: AnyCalibration | views.ScaleBars | dict[str, float], *, theme: Theme = "light"
+) -> Figure:
+    """Draw the scales of all methods as bars; numbers by name are in units of the answer."""
+    bars = views.ScaleBars(scales=subject) if isinstance(subject, dict) else subject
+    return _seen("scales", views.scale_bars, bars, theme)
 
 
 def correlations(

@@ -286,13 +286,15 @@ def _implementation(calibration: AnyCalibration) -> dict[str, Any]:
     )
     learned = calibration.estimation_epsilon
     spent = "" if learned is None else f" Learning cost epsilon = {learned:g}, which is counted."
+    each = zip(calibration.scales, calibration.scale_units, strict=True)
+    scales = ", ".join(f"{scale:.6g} (in {unit})" for scale, unit in each)
     clamped = " Values are clamped to a stated public range." if is_clamped(calibration) else ""
     return {
         "preprocessing_and_hyperparameter_tuning": f"The model's provenance is"
         f" '{calibration.model.provenance}'.{spent}{clamped} Domains and ranges were stated, not"
         " read from the data.",
         "mechanisms": f"{kind_of_noise(calibration)} noise of scale"
-        f" {', '.join(f'{scale:.6g}' for scale in calibration.scales)}, drawn by OpenDP's exact"
+        f" {scales}, drawn by OpenDP's exact"
         f" samplers without a seed ({made}). Rounding of the answer is charged to epsilon; every"
         " bound is rounded up. Timing is not hidden.",
     }

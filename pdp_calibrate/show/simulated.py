@@ -65,7 +65,9 @@ def simulated_answers(
     found = _answers(calibration, place, people, rng)
     if found is None or not 1 <= len(found) <= _MOST_ANSWERS:
         return None
-    half_width = calibration.half_widths(alpha=0.05)[place]
+    half_width, likely = (calibration.known_half_widths(alpha=one)[place] for one in (0.05, 0.5))
+    if half_width is None or likely is None:
+        return None
     scale = half_width / math.log(20)  # of the answer: that of a mean may be of the sum behind it
     noisy = {label: truth + rng.laplace(0.0, scale, _DRAWS) for label, truth in found.items()}
     if calibration.contributions[place].is_integer:
@@ -75,7 +77,7 @@ def simulated_answers(
         answers=tuple(found.values()),
         noisy=tuple(tuple(draws.tolist()) for draws in noisy.values()),
         half_width=half_width,
-        likely=calibration.half_widths(alpha=0.5)[place],
+        likely=likely,
         people=people,
         asked=asked,
     )

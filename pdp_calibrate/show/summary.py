@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, TypeAlias
@@ -50,6 +50,7 @@ from pdp_calibrate.show.views import (
     beliefs,
     leakage_by_knowledge,
     leakage_by_scale,
+    scale_bars,
     scales_of_methods,
 )
 from pdp_calibrate.show.words import (
@@ -143,7 +144,8 @@ def summarise(
             facts["warning"] = PRIVATE_MODEL
         views: dict[str, Any] = {}
     else:
-        facts |= _of_calibration(calibration, plain, layout)
+        release = subject if isinstance(subject, Release) else None
+        facts |= _of_calibration(calibration, plain, layout, release)
         views = views_of(calibration, plain)
     if isinstance(subject, Release):
         facts["answers"] = _of_release(subject)
@@ -234,12 +236,17 @@ def _plain_dp(calibration: AnyCalibration | Ledger) -> Leakage | None:
 
 
 def _of_calibration(
-    calibration: AnyCalibration, plain: Leakage | None, layout: Layout | None
+    calibration: AnyCalibration,
+    plain: Leakage | None,
+    layout: Layout | None,
+    release: AnyRelease | None,
 ) -> dict[str, Any]:
     private = calibration.model.provenance == "private"
     column, clamped = column_of(layout), is_clamped(calibration)
     leak = calibration.leakage
-    widths = calibration.half_widths(alpha=0.05)
+    widths: Sequence[float | None] = (
+        calibration.known_half_widths() if release is None else release.half_widths()
+    )
     facts = {
         "about": "; ".join(asked(query, column=column) for query in calibration.queries),
         "epsilon": calibration.epsilon,
@@ -261,16 +268,21 @@ def _of_calibration(
             {
                 "about": asked(query, column=column),
                 "scale": scale,
+                "unit": unit,
                 "noise": kind_of_noise(calibration),
                 "half_width": width,
             }
-            for query, scale, width in zip(
-                calibration.queries, calibration.scales, widths, strict=True
+            for query, scale, unit, width in zip(
+                calibration.queries,
+                calibration.scales,
+                calibration.scale_units,
+                widths,
+                strict=True,
             )
         ],
         "dp_epsilon": calibration.dp_epsilon,
         "clamping_bias": None if private else _bias(calibration),
-        "methods": _methods(calibration, plain),
+        "methods": _methods(calibration, plain, release),
         "who": "" if private else learns_most(calibration, column),
     }
     return facts | ({"warning": PRIVATE_MODEL} if private else {})
@@ -280,7 +292,9 @@ def _bias(calibration: AnyCalibration) -> float | None:
     return costs.clamping_bias(calibration) if is_clamped(calibration) else None
 
 
-def _methods(calibration: AnyCalibration, plain: Leakage | None) -> list[dict[str, Any]]:
+def _methods(
+    calibration: AnyCalibration, plain: Leakage | None, release: AnyRelease | None
+) -> list[dict[str, Any]]:
     leaks: dict[str, float | None] = {
         "plain DP": None if plain is None else plain.value,
         "this release": calibration.leakage.value,
@@ -293,12 +307,22 @@ def _methods(calibration: AnyCalibration, plain: Leakage | None) -> list[dict[st
                 "name": name,
                 "scale": scale,
                 "ratio": other.scales[0] / calibration.scales[0],
-                "half_width": other.accuracy(alpha=0.05),
+                "half_width": _half_width(other, release),
                 "leakage": leaks.get(name),
                 "keeps": _keeps(calibration, other, leaks.get(name)),
             }
         )
     return found
+
+
+def _half_width(other: AnyCalibration, release: AnyRelease | None) -> Any:
+    """Return how far an answer of another method may be off, None where that is not known.
+
+    Beside a release, what its own answer would say of itself if it had been made with that noise.
+    """
+    same = None if release is None else dataclasses.replace(release, calibration=other)
+    widths = other.known_half_widths() if same is None else same.half_widths()
+    return widths[0] if len(widths) == 1 else list(widths)
 
 
 def _keeps(own: AnyCalibration, other: AnyCalibration, leaked: float | None) -> str:
@@ -323,21 +347,26 @@ def _of_model(model: Model) -> dict[str, Any]:
 def _of_release(release: AnyRelease) -> list[dict[str, Any]]:
     found = []
     column = column_of(release.layout)
-    for query, value, (low, high) in zip(
-        release.calibration.queries, release.values, release.intervals(alpha=0.05), strict=True
+    for query, value, (low, high), reach in zip(
+        release.calibration.queries,
+        release.values,
+        release.intervals(alpha=0.05),
+        release.reaches(alpha=0.05),
+        strict=True,
     ):
         about = asked(query, column=column)
         if isinstance(value, int | float):
-            found.append({"about": about, "value": value, "low": low, "high": high})
+            found.append((about, value, low, high, reach))
         elif value.ndim == 1:
             found += [
-                {"about": f"{about}: {label}", "value": one, "low": low.loc[label], "high": top}
-                for (label, one), top in zip(value.items(), high, strict=True)
+                (f"{about}: {label}", *numbers)
+                for label, *numbers in zip(value.index, value, low, high, reach, strict=True)
             ]
-    plain = [
-        {**one, **{key: _plain(one[key]) for key in ("value", "low", "high")}} for one in found
+    names = ("value", "low", "high", "half_width")
+    return [
+        {"about": about} | dict(zip(names, map(_plain, numbers), strict=True))
+        for about, *numbers in found[:200]
     ]
-    return [one | {"half_width": (one["high"] - one["low"]) / 2} for one in plain[:200]]
 
 
 def _plain(value: Any) -> int | float:
@@ -412,7 +441,7 @@ def views_of(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, An
         found = {
             "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),
-            "scales": scales_of_methods(calibration),
+            "scales": scale_bars(calibration),
             **found,
         }
     if len(calibration.queries) == 1:

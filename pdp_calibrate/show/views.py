@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,19 +15,20 @@ from scipy.special import ndtri
 from pdp_calibrate.arrays import deadline_after
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.accuracy import unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.posterior import Beliefs, posterior, rare_output
 from pdp_calibrate.core.problem import Leakage, Problem, split, worst
-from pdp_calibrate.core.query import Mean
+from pdp_calibrate.core.query import Mean, Sum
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
-from pdp_calibrate.show.words import entry, knowledge, number
+from pdp_calibrate.show.words import entry, knowledge, number, of_any_record
 
 _POINTS = 24  # on a curve
 
@@ -45,6 +46,9 @@ _RARE = 0.01  # of answers lie beyond the one that is drawn, where no δ says ho
 
 
 _PATIENCE = 8.0  # seconds for a whole curve; wider brackets after that
+
+
+UNIT = unit_of_scale(Sum())
 
 
 METHODS = {
@@ -81,6 +85,18 @@ class ScaleCurve:
     """What is drawn."""
     delta: float = 0.0
     """The δ that goes with ε, for Gaussian noise."""
+    unit: str = UNIT
+    """What scales are measured in, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleBars:
+    """The scales of all methods."""
+
+    scales: dict[str, float]
+    """By the name of the method."""
+    unit: str = UNIT
+    """What they are measured in, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +218,7 @@ def leakage_by_scale(
         plain_exact=mark is not None and bool(values[mark] - lowers[mark] <= 1e-6 * values[mark]),
         noise=calibration.noise,
         delta=calibration.delta,
+        unit=calibration.scale_units[0],
     )
 
 
@@ -288,6 +305,13 @@ def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
     }
 
 
+def scale_bars(calibration: AnyCalibration) -> ScaleBars:
+    """Return the scale of every method for one answer, with its unit."""
+    return ScaleBars(
+        scales=scales_of_methods(single(calibration, "a picture")), unit=calibration.scale_units[0]
+    )
+
+
 def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     """Return what the worst adversary believes before and after the worst output (Example 1).
 
@@ -313,7 +337,7 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
         values, after = found
     limit = "the highest answers" if witness.output > 0 else "the lowest answers"
     return BeliefBars(
-        values=tuple(number(value) for value in values),
+        values=_values_in_words(values, calibration.model),
         before=tuple(values.values()),
         after=tuple(after.values()),
         target=entry(witness.target, calibration.model),
@@ -364,7 +388,7 @@ def _beliefs_after_gaussian_noise(calibration: Calibration, witness: Witness) ->
     else:
         return None
     return BeliefBars(
-        values=tuple(number(value) for value in before),
+        values=_values_in_words(before, model),
         before=tuple(before.values()),
         after=tuple(after.values()),
         output=output,
@@ -380,6 +404,13 @@ def _attained_mu(leak: Leakage) -> float:
     if leak.unit == "epsilon":
         return gaussian_dp.mu_of(leak.lower, leak.measure.delta)
     return leak.lower if leak.unit == "mu" else gaussian_dp.mu_of_rho(leak.lower)
+
+
+def _values_in_words(values: Iterable[Any], model: Model) -> tuple[str, ...]:
+    """Write the values of a target; those that stand for whole records have no number."""
+    if of_any_record(model):
+        return ("one possible record", "another")
+    return tuple(number(value) for value in values)
 
 
 def bars_of(found: Beliefs) -> BeliefBars:

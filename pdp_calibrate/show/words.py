@@ -6,15 +6,17 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import cast
 
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
+from pdp_calibrate.calibration.risk import risk_of
+from pdp_calibrate.core.accuracy import unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries, Output, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.numbers import ordinary, width
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.show.numbers import ordinary, width
 
 _MOST_LISTED = 6
 
@@ -215,12 +217,17 @@ def worst_adversary(
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
     apart = f"{again} = {first} over {second}"
-    if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+    if model is not None and of_any_record(model):
         apart = "one of their possible records over another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
         f" when the released answer is {place_of(witness.output)}, which favours {apart}."
     )
+
+
+def of_any_record(model: Model) -> bool:
+    """Whether a model is about whole records of several columns, of any dependence."""
+    return model.covers_any_dependence and set(model.domains) == {ANY_RECORD}
 
 
 def data_share(witness: Witness | None) -> str:
@@ -233,6 +240,12 @@ def data_share(witness: Witness | None) -> str:
     )
 
 
+def unit(query: Query) -> str:
+    """Say after a scale which unit it is in, where that is not the unit of the answer."""
+    found = unit_of_scale(query)
+    return "" if found == unit_of_scale(Sum()) else f" (in {found})"
+
+
 def kind_of_noise(calibration: AnyCalibration) -> str:
     """Name the noise."""
     if calibration.noise == "gaussian":
@@ -240,11 +253,16 @@ def kind_of_noise(calibration: AnyCalibration) -> str:
     return "whole-number Laplace" if calibration.is_integer else "Laplace"
 
 
+_CERTAIN = 5.0  # from here on three digits would round to certainty
+
+
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
-    after = 100 / (1 + math.exp(-leakage))
     up_to = f"odds grow by a factor of up to {factor(leakage)}"
-    return f"{up_to}, for example from even odds to {after:.3g} %"
+    after = f"{100 / (1 + math.exp(-leakage)):.3g} %"
+    if leakage >= _CERTAIN:
+        after = risk_of(leakage, prior=0.5).most
+    return f"{up_to}, for example from even odds to {after}"
 
 
 def factor(leakage: float) -> str:
@@ -356,7 +374,8 @@ def plain_dp(calibration: AnyCalibration, leak: Leakage | None) -> str:
     """Compare with plain differential privacy, given what its scale leaks."""
     if leak is None:
         return "Plain differential privacy would have added no noise at all."
-    scale, epsilon = number(calibration.baselines["dp"]), calibration.epsilon
+    epsilon = calibration.epsilon
+    scale = number(calibration.baselines["dp"]) + unit(calibration.queries[0])
     if leak.value <= epsilon * (1 + 1e-9):
         return (
             f"Plain differential privacy (scale {scale}) would have been enough here:"
@@ -421,7 +440,7 @@ def group_privacy(calibration: AnyCalibration) -> str:
     ratio = ratio_to_ours(calibration, "group")
     if not ratio or not math.isfinite(ratio):
         return ""
-    group = number(calibration.baselines["group"])
+    group = number(calibration.baselines["group"]) + unit(calibration.queries[0])
     compared = (
         f"{ordinary(ratio, digits=2)} times as much noise"
         if ratio > 1 + 1e-6
@@ -435,26 +454,36 @@ def group_privacy(calibration: AnyCalibration) -> str:
     )
 
 
-def interval_to_expect(calibration: AnyCalibration) -> str:
-    """Say how far the noise moves the answer."""
-    widths = calibration.half_widths(alpha=0.05)
+def interval_to_expect(subject: AnyCalibration | AnyRelease) -> str:
+    """Say how far the noise moves the answer; of a release, the answer that came out."""
+    released = isinstance(subject, Release)
+    calibration = subject.calibration if isinstance(subject, Release) else subject
+    widths: Sequence[float | None] = (
+        subject.half_widths() if isinstance(subject, Release) else calibration.known_half_widths()
+    )
     if len(widths) == 1:
-        (wide,), (likely,) = widths, calibration.half_widths(alpha=0.5)
+        (wide,) = widths
         (query,) = calibration.queries
         several = calibration.contributions[0].coordinates > 1
         several |= isinstance(query, RowQuery) and query.parts > 1
         each = " the answer"
-        if isinstance(query, RowQuery) and query.is_ratio:
-            each = " the sum behind each mean" if several else " the sum behind the mean"
-        elif several:
+        if several:
             each = " each count" if calibration.is_integer else " each number"
+        if wide is None:
+            (words,) = calibration.half_widths_in_words(then=" in 95 % of releases")
+            return f"How far the noise moves{each} depends on a secret number of rows: {words}."
+        (likely,) = (subject if released else calibration).half_widths(alpha=0.5)
         return (
             f"The noise moves{each} by at most ±{width(wide)} in 95 % of releases, and by at most"
             f" ±{width(likely)} in half of them."
         )
+    within = (
+        [f"±{width(one or 0)}" for one in widths]
+        if released
+        else calibration.half_widths_in_words()
+    )
     parts = [
-        f"±{width(one)} for {asked(query)}"
-        for one, query in zip(widths, calibration.queries, strict=True)
+        f"{one} for {asked(query)}" for one, query in zip(within, calibration.queries, strict=True)
     ]
     return f"In 95 % of releases the noise stays within {'; '.join(parts)}."
 

@@ -13,6 +13,7 @@ from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.gaussian_dp import delta_of, mu_of
+from pdp_calibrate.core.row_query import Column, RowQuery
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.show.json_schema import json_schema
 from tests.oracles import gaussian_noise as oracle
@@ -338,3 +339,46 @@ def test_what_counts_laplace_noise_refuses_gaussian():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.release(data)  # nothing was noted by the releases refused
+
+
+def test_no_group_baseline_of_a_series_without_an_end():
+    """Group privacy of all steps together is out of reach: no noise is enough."""
+    endless = pdp.GaussianSeries(length=None, correlation=0.6, bounds=(0, 1), variance=1.0)
+    found = pdp.calibrate(
+        endless, pdp.EachStep(pdp.Sum(clamp=True)), epsilon=1.0, noise="gaussian", delta=1e-6
+    )
+    assert found.baselines["group"] is None
+    assert found.baselines["dp"] > 0
+    assert "group privacy" not in pdp.explain(found)
+
+
+JOB = Column(name="job", values=(True,))
+WEEKS = pd.DataFrame({"p": np.repeat(range(40), 12), "w": np.tile(range(12), 40), "job": True})
+
+
+@pytest.mark.parametrize(
+    ("noise", "options", "known"),
+    [
+        ("gaussian", {"by": "w", "public": ["w"]}, False),  # of 12 answers, not of one
+        ("laplace", {"by": "w", "public": ["w"]}, True),  # in L1 all 12 changes add up anyhow
+        ("gaussian", {"by": "w", "domains": {"w": range(12)}}, True),  # all rows may be in one
+        ("gaussian", {"where": {"w": 3}, "public": ["w"]}, True),
+    ],
+)
+def test_no_group_baseline_of_another_partition(noise, options, known):
+    said = {"groups": "p", "epsilon": 1.0, "noise": noise} | options
+    said |= {"delta": 1e-6} if noise == "gaussian" else {}
+    found = WEEKS.pdp.calibrate("count(job=true)", **said)
+    assert (found.baselines["group"] is not None) is known
+    assert ("group privacy) would need" in pdp.explain(found)) is known
+    assert found.baselines["dp"] > 0
+
+
+def test_no_group_baseline_of_answers_about_different_rows():
+    queries = [
+        RowQuery(kind="count", where=[Column(name="w", values=(week,)), JOB], public=["w"])
+        for week in range(3)
+    ]
+    home = pdp.Unknown(size=12, bounds=(0, 1))
+    assert pdp.calibrate(home, queries, epsilon=1.0).baselines["group"] is None
+    assert pdp.calibrate(home, queries[:1], epsilon=1.0).baselines["group"] is not None

@@ -1,7 +1,9 @@
 """From a belief to ε and back, in Python, on the command line and in plans."""
 
+import decimal
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -144,3 +146,39 @@ def test_what_is_no_belief_is_refused(tmp_path, monkeypatch):
     )
     with pytest.raises(pdp.PlanError, match="epsilon is missing"):
         pdp.read_plan("plan.toml")
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 5.0, 20.0, 35.0, 100.0, 700.0, 1797.0, 1e5])
+@pytest.mark.parametrize("prior", [1e-9, 0.01, 0.5, 0.999])
+def test_a_huge_risk_is_written_in_powers_of_ten_on_the_safe_side(epsilon, prior):
+    risk = risk_of(epsilon, prior=prior)
+    text = str(risk)
+    assert "000000" not in text
+    assert "at most 100 %:" not in text
+    assert "at most 100 % and" not in text
+    assert "at least 0 %" not in text
+    with decimal.localcontext(prec=50):
+        odds = decimal.Decimal(prior) / (1 - decimal.Decimal(prior))
+        factor = decimal.Decimal(epsilon).exp()
+        least = odds / (odds + factor)
+        missing = 1 / (1 + odds * factor)
+        assert share_in(risk.least) <= least <= share_in(risk.least) * decimal.Decimal("1.2")
+        assert 1 - share_in(risk.most) <= missing * (1 + decimal.Decimal("1e-9"))
+    assert risk.lowest <= least
+    assert decimal.Decimal(risk.posterior) >= 1 - missing - decimal.Decimal("1e-15")
+    assert risk.factor == pytest.approx(math.exp(epsilon)) if epsilon < 709 else risk.factor > 1e300
+
+
+def share_in(text):
+    """Read a share in per cent, also one in powers of ten, and what is missing to all."""
+    if "−" in text:
+        return 1 - share_in(text.partition("− ")[2])
+    number, _, power = text.removesuffix(" %").partition("·10^")
+    return decimal.Decimal(number).scaleb(int(power or 0)) / 100
+
+
+def test_a_belief_that_falls_is_refused():
+    for said in ((0.03, 0.01), (0.5, 0.4999)):
+        with pytest.raises(pdp.QueryError, match=re.escape(f"got {said}")) as refusal:
+            PEOPLE.pdp.sum("pay", belief=said, **SAID)
+        assert "epsilon_for" in str(refusal.value)

@@ -304,22 +304,3 @@ def test_bounds_must_be_a_range():
             RowQuery(kind="sum", value="income", bounds=bounds)
     with pytest.raises(QueryError, match="unit"):
         RowQuery(kind="sum", value="income", bounds=(-1e300, 1e300))
-
-
-@pytest.mark.parametrize("seed", range(200))
-def test_the_interval_of_a_ratio_holds_every_sum_and_count_within_the_width(seed):
-    rng = np.random.default_rng([25, seed])
-    query = RowQuery(kind="mean", where=[SICK], value="income", bounds=(-3.0, 7.0))
-    number = int(rng.integers(1, 60))
-    mean = float(rng.uniform(-3, 7))
-    width = float(rng.uniform(0.1, 20))
-    noisy = [
-        number * (mean - 2.0) / 5.0 + rng.uniform(-width, width),
-        number + rng.uniform(-width, width),
-    ]
-    (low,), (high,) = query.interval(noisy, width)
-    assert low <= mean + 1e-9
-    assert mean - 1e-9 <= high
-    assert -3 <= low <= query.values(noisy)[0] <= high <= 7
-    if noisy[1] <= width:
-        assert (low, high) == (-3.0, 7.0)

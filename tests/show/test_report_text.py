@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.numbers import beside_noise, ordinary, width
 from pdp_calibrate.show.hazards import checklist
-from pdp_calibrate.show.numbers import beside_noise, ordinary, width
 from pdp_calibrate.show.opening import keeps_promise
 from tests.support.cli_runs import fine
 

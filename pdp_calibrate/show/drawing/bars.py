@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from matplotlib.figure import Figure
 
-from pdp_calibrate.show.drawing.canvas import canvas, legend, theme_called
+from pdp_calibrate.show.drawing.canvas import canvas, in_unit, legend, theme_called
 from pdp_calibrate.show.simulated import SimulatedAnswers
-from pdp_calibrate.show.views import METHODS, BeliefBars
+from pdp_calibrate.show.views import METHODS, BeliefBars, ScaleBars
 
 _MOST_BARS = 12
 
 
-def scales(found: Mapping[str, float], theme: str) -> Figure:
+def scales(bars: ScaleBars, theme: str) -> Figure:
     """Draw one bar per method; ours stands out by colour and hatching."""
-    colours = theme_called(theme)
+    colours, found = theme_called(theme), bars.scales
     figure, axes = canvas(colours, height=1.3 + 0.5 * len(found))
     ours = METHODS["pdp"]
     labels = sorted(found, key=lambda name: (found[name], name == ours))
@@ -30,7 +28,7 @@ def scales(found: Mapping[str, float], theme: str) -> Figure:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, max(found.values()) * 1.16)
-    axes.set_xlabel("scale of the noise (units of the answer)")
+    axes.set_xlabel(f"scale of the noise{in_unit(bars.unit)}")
     return figure
 
 

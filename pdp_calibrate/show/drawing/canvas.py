@@ -79,6 +79,11 @@ def canvas(theme: Theme, *, height: float = 3.7, width: float = WIDTH) -> tuple[
     return figure, axes
 
 
+def in_unit(unit: str) -> str:
+    """Write the unit of an axis after its name; a long one on a line of its own."""
+    return f"{chr(10) if len(unit) > 40 else ' '}({unit})"
+
+
 def dress(axes: Axes, theme: Theme) -> None:
     """Give axes the colours of the theme, a light grid, and no frame."""
     axes.set_facecolor("none")

@@ -10,16 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pdp_calibrate.families.stream.refresh import period_words
-from pdp_calibrate.show.drawing.canvas import Theme, canvas, legend, theme_called
-from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
+from pdp_calibrate.show.drawing.canvas import Theme, canvas, in_unit, legend, theme_called
+from pdp_calibrate.show.views import UNIT, KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
 
 
-SCALE_AXIS = "Laplace scale λ (units of the answer)"
-
-
-NOISE_AXIS = "standard deviation σ (units of the answer)"
+_SCALES = {"laplace": "Laplace scale λ", "gaussian": "standard deviation σ"}
 
 
 LEAKAGE_AXIS = "leakage (nats of log-odds)"
@@ -59,7 +56,7 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
     _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
     axes.set_ylim(0, max(curve.values) * 1.08)
-    axes.set_xlabel(SCALE_AXIS if curve.noise == "laplace" else NOISE_AXIS)
+    axes.set_xlabel(f"{_SCALES[curve.noise]}{in_unit(curve.unit)}")
     beside = f"ε at δ = {curve.delta:g}" if curve.delta else "nats of log-odds"
     axes.set_ylabel(f"leakage ({beside})")
     return figure
@@ -104,7 +101,8 @@ def what_if(curve: Any, theme: str) -> Figure:
         values = [str(value) for value in values]  # drawn side by side
     _line(axes, values, curve.scales, colours.blue, marker="o")
     axes.set_xlabel(f"{curve.parameter}, if it were so")
-    axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
+    unit = getattr(curve, "unit", UNIT)  # curves of others have no unit
+    axes.set_ylabel(f"Laplace scale λ needed\n({unit})")
     axes.set_ylim(0, max(curve.scales) * 1.1)
     return figure
 

@@ -30,7 +30,7 @@ def ordinary(value: float | None, *, digits: int = 4) -> str:
     return _trimmed(f"{value:,.{max(0, digits - 1 - size)}f}")
 
 
-def width(value: float) -> str:
+def width(value: float | None) -> str:
     """Write how far noise reaches: two digits, rounded up.
 
     Examples
@@ -38,7 +38,7 @@ def width(value: float) -> str:
     >>> width(56.9189), width(1186.2), width(0.000569189), width(7)
     ('57', '1,200', '0.00057', '7')
     """
-    if not 0 < value < math.inf:
+    if value is None or not 0 < value < math.inf:
         return ordinary(value)
     rounded = Context(prec=2, rounding=ROUND_CEILING).create_decimal(Decimal(value))
     return ordinary(float(rounded), digits=2) if _size(value) < _WIDEST else f"{value:.2g}"
