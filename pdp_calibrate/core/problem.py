@@ -174,7 +174,14 @@ class Measure:
     """Whether other queries may be released later, chosen by what was seen.
 
     Then one coupling must serve all of them, including those not asked yet: the best coupling for
-    this answer alone may not be the best for it together with others.
+    this answer alone may not be the best for it together with others, and confidence bands of a
+    sample must hold for all queries at once.
+    """
+    side_by_side: bool = False
+    """Whether leakages of several adversaries are stated beside each other.
+
+    Then confidence bands of a sample must hold for all of them at once; for the worst one alone
+    narrower bands suffice.
     """
 
     @classmethod

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 import pdp_calibrate as pdp
@@ -11,8 +12,21 @@ from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import draw, joint_search
 
 
-def bands(size: int, rows: int, failure: float):
-    """The multiplier per number of tuples known, written out."""
+def one_sided(size: int, rows: int, failure: float, *, clamped: bool = False):
+    """The multiplier per number of tuples known that one claim needs, written out."""
+
+    def multiplier(known: int) -> float:
+        if known == size - 1:
+            return 0.0
+        freedom = rows - known - 2
+        share = size - 1 - known if clamped else 1
+        return student.isf(failure / share, freedom) / math.sqrt(freedom)
+
+    return multiplier
+
+
+def together(size: int, rows: int, failure: float):
+    """The same for all adversaries beside each other: t-bands with a union bound."""
 
     def multiplier(known: int) -> float:
         if known == size - 1:
@@ -20,6 +34,20 @@ def bands(size: int, rows: int, failure: float):
         each = failure / (size**2 * math.comb(size - 1, known))
         freedom = rows - known - 2
         return student.isf(each / 2, freedom) / math.sqrt(freedom)
+
+    return multiplier
+
+
+def any_query(size: int, rows: int, failure: float):
+    """The same for all linear functions too: Hotelling's T² over its degrees of freedom."""
+
+    def multiplier(known: int) -> float:
+        unknown = size - 1 - known
+        if not unknown:
+            return 0.0
+        each = failure / (size**2 * math.comb(size - 1, known))
+        left = rows - known - 2 - unknown + 1
+        return math.sqrt(unknown * fisher.isf(each, unknown, left) / left)
 
     return multiplier
 
@@ -97,7 +125,7 @@ def test_bands_equal_brute_force(seed):
     sampled = pdp.SampledGaussian(center=problem.model, rows=rows, confidence=0.9)
     leaks = oracle.leakages(
         problem.model.covariance, problem.weights[np.newaxis], problem.model.widths, [1.0],
-        bands(size, rows, 0.1),
+        one_sided(size, rows, 0.1),
     )  # fmt: skip
     found = pdp.leakage(sampled, problem.query)
     assert found.value == pytest.approx(max(leaks.values()), rel=1e-8)
@@ -106,12 +134,12 @@ def test_bands_equal_brute_force(seed):
     assert attained.value == pytest.approx(found.value, rel=1e-6)
 
 
-def test_bands_of_several_answers_cover_every_sign_pattern():
+def test_bands_of_a_list_need_no_union_over_sign_patterns():
     problem = draw(33, smallest=4, largest=4, exponents=0)
     rows = np.random.default_rng(0).normal(size=(2, 4))
     sampled = pdp.SampledGaussian(center=problem.model, rows=60)
     leaks = oracle.leakages(
-        problem.model.covariance, rows, problem.model.widths, [1.0, 2.0], bands(4, 60, 0.05 / 2)
+        problem.model.covariance, rows, problem.model.widths, [1.0, 2.0], one_sided(4, 60, 0.05)
     )
     found = joint_search(sampled, [pdp.Linear(weights=row) for row in rows], [1.0, 2.0])
     assert found.upper == pytest.approx(max(leaks.values()), rel=1e-8)
