@@ -153,7 +153,7 @@ class MarkovChainEstimator(SeriesEstimator):
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
         self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
-        law = {"transition": transition, "states": states, "initial": initial}
+        law: dict[str, Any] = {"transition": transition, "states": states, "initial": initial}
         return self._model_along(MarkovChain, series, epsilon, **law)
 
 

@@ -102,5 +102,5 @@ class GaussianSeriesEstimator(SeriesEstimator):
                 epsilon=epsilon,
             )
         self.correlation_ = phi
-        law = {"correlation": phi, "bounds": bounds, "variance": variance}
+        law: dict[str, Any] = {"correlation": phi, "bounds": bounds, "variance": variance}
         return self._model_along(GaussianSeries, series, epsilon, **law)
