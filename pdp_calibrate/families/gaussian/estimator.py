@@ -24,12 +24,17 @@ from pdp_calibrate.learning.base import (
 )
 from pdp_calibrate.learning.gaussianity import Normality, normality
 from pdp_calibrate.learning.moments import Moments, moments_of
-from pdp_calibrate.learning.private_sums import numbers_of, refuse_outside
+from pdp_calibrate.learning.private_sums import numbers_of
 
 Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 
 
 _METHODS: tuple[str, ...] = get_args(Method)
+
+_CLIPPED = (
+    "Every row is assumed to lie inside the bounds of its columns: values outside were clipped, and"
+    " what that changes is not covered."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,8 +46,8 @@ class GaussianEstimator(FrameEstimator):
     covariance
         ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
         ``"graphical-lasso"`` (cross-validated, which needs the rows in memory), all on standardised
-        columns. ``"auto"`` is
-        ``"ledoit-wolf"``, and the sample covariance where a confidence is asked for.
+        columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no confidence is
+        asked for, or where there are fewer than two rows more than columns and none is given.
     bounds
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
@@ -50,13 +55,15 @@ class GaussianEstimator(FrameEstimator):
         Fit a set of laws that fails to cover the truth with probability at most 1 − confidence,
         over the sample, if the rows are Gaussian. None fits one law, a point: nothing covers its
         error; not with `epsilon`, where the set covers the noise too. A shrunk covariance has no
-        band: there an omitted confidence gives a law marked so, and a number raises.
+        band: there an omitted confidence gives a law marked so, and a number raises. Of public
+        rows, calibrating a point warns where its scale leaks far more under the set.
     epsilon
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
         Values are clipped to their bounds, noise goes on means of values and of products; the
         relative error of the covariance grows with the square of the number of columns. The set is
-        a Loewner ball that covers the noise too; values outside the bounds raise an error instead
-        of being clipped, and so does noise too large to rule anything out. Sample covariance only.
+        a Loewner ball that covers the noise too, and noise too large to rule anything out raises;
+        what clipping changes is not covered: choose bounds that hold all values. Sample covariance
+        only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical.
@@ -66,7 +73,7 @@ class GaussianEstimator(FrameEstimator):
     model_ : Gaussian, SampledGaussian or LoewnerBall
         The fitted law, or set of laws.
     diagnostics_ : Normality or None
-        How Gaussian the rows look; None with too few rows to say, and with `epsilon`.
+        How Gaussian public rows look; None with too few rows to say, and of private rows.
 
     Examples
     --------
@@ -74,6 +81,8 @@ class GaussianEstimator(FrameEstimator):
     >>> rows = np.random.default_rng(0).normal(size=(200, 2)) @ [[1, 0.5], [0, 1]]
     >>> frame = pd.DataFrame(rows, columns=["father", "son"])
     >>> GaussianEstimator(bounds=(-4, 4), source="public").fit(frame).model_
+    SampledGaussian(Gaussian(father, son; public), 0.95 confidence)
+    >>> GaussianEstimator(bounds=(-4, 4), confidence=None, source="public").fit(frame).model_
     Gaussian(father, son; public)
     """
 
@@ -97,27 +106,39 @@ class GaussianEstimator(FrameEstimator):
             if shrinks
             else None,
         )
-        coverage = Coverage(kind="no band") if shrinks else self._coverage(sure)
         if epsilon is not None:
             self.diagnostics_ = None
-            return self._fit_privately(frame, epsilon, sure).with_coverage(coverage)
+            covered = self._coverage(sure, notes=(_CLIPPED,))
+            return self._fit_privately(frame, epsilon, sure).with_coverage(covered)
         moments = moments_of(frame)
-        found = fitted_model(
-            moments,
-            covariance=self.covariance,
-            bounds=bounds_for(self.bounds, moments.names),
-            confidence=sure,
-            provenance=self.source,
-        )
-        self.diagnostics_ = normality(moments)
+        need = len(moments.names) + 2
+        few = self.covariance == "auto" and moments.rows < need
+        if few and self.confidence is CONFIDENCE:  # the number of rows is public
+            sure = None
+        ranges = checked_bounds(bounds_for(self.bounds, moments.names), len(moments.names))
+
+        def fitted(confidence: float | None) -> Gaussian | SampledGaussian:
+            return fitted_model(
+                moments,
+                covariance=self.covariance,
+                bounds=ranges,
+                confidence=confidence,
+                provenance=self.source,
+            )
+
+        found = fitted(sure)
+        self.diagnostics_ = normality(moments) if self._may_test else None
         if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
             warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=3)
-        return found.with_coverage(coverage)
+        if sure is not None:
+            return found.with_coverage(self._coverage(sure))
+        if shrinks or moments.rows < need:
+            return found.with_coverage(Coverage(kind="no band"))
+        upper = fitted(float(CONFIDENCE)) if self._may_test else None
+        return found.with_coverage(Coverage(kind="point", upper=upper))
 
-    def _fit_privately(
-        self, frame: Any, epsilon: float, confidence: float | None
-    ) -> Gaussian | LoewnerBall:
-        if self.covariance not in {"auto", "empirical"}:
+    def _fit_privately(self, frame: Any, epsilon: float, confidence: float | None) -> LoewnerBall:
+        if confidence is None:
             raise ModelError(
                 f"epsilon needs the sample covariance, got covariance={self.covariance!r}: the"
                 " amount of shrinkage would be read from the rows. Use covariance='empirical'."
@@ -171,31 +192,21 @@ def privately_fitted(
     bounds: tuple[tuple[float, float], ...],
     *,
     epsilon: float,
-    confidence: float | None,
-) -> Gaussian | LoewnerBall:
-    """Return the law, or with a confidence the ball of laws, learned under ε-DP from the rows."""
-    if confidence is not None:
-        refuse_outside(matrix, bounds, names)
+    confidence: float,
+) -> LoewnerBall:
+    """Return the ball of laws learned under ε-DP from the rows, with this confidence."""
     found = private_moments(matrix, bounds, epsilon=epsilon)
-    radius = None if confidence is None else ball_radius(found, confidence=confidence)
-    covariance, changed = found.repaired() if radius is None else (found.covariance, False)
-    if changed:
-        warnings.warn(
-            "the noise of the estimation is as large as the covariance itself: correlations below"
-            " it were lost. More rows, a larger epsilon or narrower bounds help.",
-            ModelFitWarning,
-            stacklevel=5,
-        )
+    radius = ball_radius(found, confidence=confidence)
     lows, highs = np.array(bounds).T
     half = highs / 2 - lows / 2
     center = Gaussian(
         mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
-        covariance=covariance * np.outer(half, half),
+        covariance=found.covariance * np.outer(half, half),
         bounds=bounds,
         names=names,
         provenance="dp",
     ).learned_with(epsilon)
-    return center if radius is None else LoewnerBall(center=center, radius=radius)
+    return LoewnerBall(center=center, radius=radius)
 
 
 def bounds_for(

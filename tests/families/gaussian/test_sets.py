@@ -153,8 +153,8 @@ def test_a_set_over_many_tuples_gives_a_certified_bracket():
     center = pdp.Gaussian(covariance=np.cov(sample.T), bounds=(0, 1))
     sampled = pdp.SampledGaussian(center=center, rows=300)
     found = pdp.leakage(sampled, pdp.Sum(), time_limit=0.5)
-    assert pdp.leakage(center, pdp.Sum()).value < found.lower <= found.value
-    assert found.value < 2 * found.lower
+    assert pdp.leakage(center, pdp.Sum()).value < found.value
+    assert found.lower <= found.value < 2 * found.lower
 
 
 def test_clamped_bands_share_the_failure_among_unknown_tuples():
@@ -187,7 +187,7 @@ def test_a_ledger_uses_bands_for_every_query_at_once():
     scales = []
     for row in rows:
         ledger.release(pdp.Linear(weights=row), data, epsilon=1.0)
-        scales.append(ledger.history[-1].calibration.scale)
+        scales += ledger.history[-1].scales
         if len(scales) == 1:  # what one release leaks is what it was calibrated to
             assert ledger.spent == pytest.approx(1.0, rel=1e-6)
     leaks = oracle.leakages(
