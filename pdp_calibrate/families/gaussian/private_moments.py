@@ -25,6 +25,7 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.sets import LoewnerBall
 from pdp_calibrate.learning.private_sums import noisy_sums, resolution, whole_steps
 
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateMoments:
     """Noisy first two moments of rows in [−1, 1]^n, and how far off they can be."""

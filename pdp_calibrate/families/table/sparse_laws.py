@@ -15,19 +15,97 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.errors import ModelError
-from pdp_calibrate.learning.private_sums import nearest_with_sum
+from pdp_calibrate.errors import ModelError, ModelFitWarning
+from pdp_calibrate.learning.private_sums import IntArray, nearest_with_sum
 
 DENSE = 10.0
 """Rows per cell from which the counts themselves are the law."""
 
+FEWEST = 0.3
+"""Rows per cell below which a table says too little: a warning."""
+
+WARNED, REFUSED = 0.3, 1.0
+"""How large the noise on a cell of two columns may be, relative to its rows on average."""
+
+MILDNESS, FEW_ROWS = 0.75, 20.0
+"""How much of the weight of least error is taken: see `towards_independence`."""
+
 RIDGE = 1.0
 """The penalty of a coupling of two columns, see `pairwise_law`."""
+
+
+def laws_of(
+    counts: IntArray | FloatArray, *, rows: int, noise_scale: float = 0.0
+) -> list[FloatArray]:
+    """Return the law of a table with many rows a cell, or two laws that err differently.
+
+    Parameters
+    ----------
+    counts
+        Of each cell; noisy, with `noise_scale`.
+    rows
+        N, public: what the counts add up to before the noise.
+    noise_scale
+        The scale of discrete Laplace noise on each count.
+    """
+    deviation = math.sqrt(2) * noise_scale
+    if rows < FEWEST * counts.size:
+        warnings.warn(
+            f"{rows} rows say little about a table of {counts.size} cells: with fewer than"
+            f" {FEWEST:g} rows a cell the law is mostly an assumption. Leave columns out, join"
+            " values, or give confidence=.",
+            ModelFitWarning,
+            stacklevel=6,
+        )
+    nearest = nearest_with_sum(counts, rows) if noise_scale else np.asarray(counts, np.float64)
+    if rows >= DENSE * counts.size * max(1.0, deviation) or sum(n > 1 for n in counts.shape) < 2:
+        return [evenly_smoothed(nearest)]
+
+    def shown(*kept: int) -> FloatArray:
+        others = tuple(axis for axis in range(counts.ndim) if axis not in kept)
+        total = np.asarray(counts.sum(axis=others), dtype=np.float64)
+        return nearest_with_sum(total, rows) if noise_scale else total
+
+    singles = [shown(axis) for axis in range(counts.ndim)]
+    pairs = {pair: shown(*pair) for pair in itertools.combinations(range(counts.ndim), 2)}
+    return [
+        towards_independence(
+            np.asarray(counts, dtype=np.float64), singles, rows=rows, noise_variance=deviation**2
+        ),
+        pairwise_law(pairs, counts.shape, rows=rows),
+    ]
+
+
+def check_noise(rows: int, sizes: Sequence[int], epsilon: float) -> None:
+    """Warn or refuse where noise on cells drowns what pairs of columns show: public numbers only.
+
+    A pair of columns adds up noisy cells, so its noise is the smaller the more cells there are per
+    row. What counts is its standard deviation relative to the rows of a cell of the pair.
+    """
+    cells = math.prod(sizes)
+    largest = max((a * b for a, b in itertools.combinations(sizes, 2)), default=1)
+    deviation = math.sqrt(2) * 2 / epsilon * math.sqrt(cells / largest)
+    share = deviation * largest / max(1, rows)
+    if share > REFUSED:
+        raise ModelError(
+            f"with epsilon = {epsilon:.4g} the noise on {cells} cells is {share:.2g} of what"
+            f" {rows} rows put into a cell of two columns (at most {REFUSED:g}): what is learned"
+            " would be noise. Learn from more rows, with a larger epsilon or fewer columns, or give"
+            " confidence=."
+        )
+    if share > WARNED:
+        warnings.warn(
+            f"the noise on {cells} cells is {share:.2g} of what {rows} rows put into a cell of two"
+            " columns: the law is uncertain. More rows, a larger epsilon or fewer columns help.",
+            ModelFitWarning,
+            stacklevel=6,
+        )
 
 
 def evenly_smoothed(counts: FloatArray) -> FloatArray:
@@ -51,6 +129,8 @@ def towards_independence(
     With p the relative counts and t the law of independent columns, (1−w)·p + w·t has the smallest
     expected squared error about at w = (Σ Var p)/Σ(t−p)²; Σ Var p is estimated by
     (1 − Σp²)/(N−1), plus what noise adds (James and Stein; Hausser and Strimmer, JMLR 10, 2009).
+    The smallest error is not the aim: too independent is unsafe, too dependent is not. So ¾ of that
+    weight is taken, and less of few rows: `MILDNESS`·N/(N + `FEW_ROWS`).
 
     Parameters
     ----------
@@ -68,6 +148,7 @@ def towards_independence(
     spread = max(0.0, 1 - (float(np.sum(law**2)) - noise)) / max(1, rows - 1) + noise
     distance = float(np.sum((apart - law) ** 2))
     weight = 1.0 if spread >= distance else spread / distance
+    weight *= MILDNESS * rows / (rows + FEW_ROWS)
     mixed = (1 - weight) * law + weight * apart
     if noise_variance:
         mixed = nearest_with_sum(mixed, 1.0)
@@ -85,7 +166,7 @@ def pairwise_law(
 
     It maximises the likelihood less ridge/2·Σ_ij (mean of c_ij² over the cells of the pair), which
     renaming values or columns does not change. The likelihood depends on the counts of pairs only.
-    One row spread evenly over all cells keeps values that never occurred possible.
+    One row spread evenly over all cells, before and after, keeps everything possible.
 
     Parameters
     ----------
@@ -98,8 +179,8 @@ def pairwise_law(
     ridge
         The penalty.
     """
-    fit = _PairFit(pairs, sizes, rows=rows, ridge=ridge)
-    return fit.law()
+    law = _PairFit(pairs, sizes, rows=rows, ridge=ridge).law()
+    return evenly_smoothed(law * rows)  # products of small shares would underflow
 
 
 class _PairFit:
@@ -124,8 +205,9 @@ class _PairFit:
         totals = np.cumsum(np.log(self.sizes))
         self.cut = 1 + int(np.argmin(np.abs(totals[:-1] - totals[-1] / 2)))
         self.split = int(self.starts[self.cut])
-        self.left, self.right = _indicators(self.sizes[: self.cut]), _indicators(
-            self.sizes[self.cut :]
+        self.left, self.right = (
+            _indicators(self.sizes[: self.cut]),
+            _indicators(self.sizes[self.cut :]),
         )
         # G: wanted counts of all pairs of values (the diagonal blocks hold those of one column),
         # and the weight of each coupling in the penalty; couplings stand above the diagonal.

@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
-from scipy.stats import f as fisher
-from scipy.stats import t as student
+from scipy.stats import binom, f as fisher, t as student
 
 import pdp_calibrate as pdp
 from pdp_calibrate.show.views import adversary_graph
@@ -246,7 +244,9 @@ def test_a_query_chosen_after_looking_at_the_sample_needs_the_bands_of_a_ledger(
     narrow = wide = 0
     for _ in range(300):
         sample = np.cov(rng.normal(size=(rows, size)).T)
-        inner = np.linalg.inv(sample[1:, 1:] - np.outer(sample[1:, 0], sample[0, 1:]) / sample[0, 0])
+        inner = np.linalg.inv(
+            sample[1:, 1:] - np.outer(sample[1:, 0], sample[0, 1:]) / sample[0, 0]
+        )
         slopes = sample[1:, 0] / sample[0, 0]
         weights = np.concatenate([[0.0], -inner @ slopes])  # the truth is 0, the estimate far off
         slope, ratio = oracle.coefficient(sample, weights, 0, ())
