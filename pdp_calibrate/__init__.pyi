@@ -64,6 +64,7 @@ from pdp_calibrate.families.gaussian.alike import (
 )
 from pdp_calibrate.families.gaussian.estimator import GaussianEstimator as GaussianEstimator
 from pdp_calibrate.families.gaussian.model import Gaussian as Gaussian
+from pdp_calibrate.families.gaussian.nested import nested_covariance as nested_covariance
 from pdp_calibrate.families.gaussian.network import GaussianNetwork as GaussianNetwork
 from pdp_calibrate.families.gaussian.series_estimator import (
     GaussianSeriesEstimator as GaussianSeriesEstimator,
