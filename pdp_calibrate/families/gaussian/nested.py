@@ -57,7 +57,7 @@ def nested_covariance(
     sizes = {len(column) for column in columns}
     if len(sizes) != 1 or sizes == {0}:
         raise ModelError(
-            f"every level must name the group of every entry, got levels of {sorted(sizes)} entries."
+            f"every level must name the group of every entry, got levels of {sorted(sizes)}."
         )
     checked_positive(variance, "variance")
     for share in shares:
