@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import pandas as pd
 
@@ -39,7 +41,7 @@ from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.noise import Noise, checked_noise, scale_for_half_width
 from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.errors import CalibrationError, ModelFitWarning, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
 
@@ -175,7 +177,48 @@ def calibrate(
         rows=int(rows),
         contributions=parts,
     )
+    warn_of_point(found)
     return certified(found) if certificate else found
+
+
+_SHORT = 1.1  # times ε: what the scale of a point may leak under the set around it, without a word
+
+
+def warn_of_point(calibration: AnyCalibration) -> None:
+    """Warn where the scale of a point estimate leaks far more under the set that covers its error.
+
+    Rows are public then: of private ones what is said would depend on them.
+    """
+    model, covering = calibration.model, calibration.model.covering
+    if covering is None or model.provenance == "private":
+        return
+    wide = dataclasses.replace(calibration, model=covering, contributions=(), certificate=None)
+    worst = leakage_of(wide).value
+    if worst <= _SHORT * calibration.epsilon:
+        return
+    asked: dict[str, Any] = {} if calibration.noise == "laplace" else {"delta": calibration.delta}
+    if len(wide.queries) > 1:  # the same proportions
+        asked["shares"] = [
+            float(part.tuple_ranges().max()) / scale
+            for part, scale in zip(wide.contributions, wide.scales, strict=True)
+        ]
+    covered = calibrate(
+        covering,
+        cast("Any", calibration.query),
+        epsilon=calibration.epsilon,
+        adversaries=calibration.adversaries,
+        rows=calibration.rows,
+        noise=calibration.noise,
+        **asked,
+    )
+    warnings.warn(
+        "the model is a point estimate, whose error is not covered: under the set that covers it,"
+        f" this scale leaks up to {worst:.4g} where epsilon = {calibration.epsilon:.4g} was asked"
+        f" for. Scale {', '.join(f'{scale:.6g}' for scale in covered.scales)} covers it: learn with"
+        " confidence=.",
+        ModelFitWarning,
+        stacklevel=3,
+    )
 
 
 _REPORTED_DELTA = 1e-6  # at which ε is reported where μ or ρ was asked for
@@ -372,7 +415,7 @@ def calibrate_to_accuracy(
     )
     if leakage.value <= 0:
         raise CalibrationError("the answer tells these adversaries nothing: it costs no epsilon.")
-    return Calibration(
+    found = Calibration(
         model=model,
         query=fixed,
         adversaries=everyone,
@@ -385,6 +428,8 @@ def calibrate_to_accuracy(
         rows=int(rows),
         contributions=(contributions,),
     )
+    warn_of_point(found)
+    return found
 
 
 def verify(calibration: AnyCalibration) -> Leakage:

@@ -18,11 +18,12 @@ from pdp_calibrate.frames.columns import GROUPS
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.frames.open import check_roles
 from pdp_calibrate.learning.base import (
+    CONFIDENCE,
     FitTest,
     LongFrameEstimator,
     Source,
-    checked_confidence,
     checked_limit,
+    confidence_for,
 )
 from pdp_calibrate.learning.gaussianity import warn_of_groups
 from pdp_calibrate.learning.intraclass import Intraclass, intraclass
@@ -140,7 +141,7 @@ class GroupEstimator(LongFrameEstimator):
     value: str = "income"
     kind: Literal["gaussian", "binary"] = "gaussian"
     bounds: tuple[float, float] | None = None
-    confidence: float | None = None
+    confidence: float | None = CONFIDENCE
     person: str | None = None
     role: str | None = None
     smoothing: float = 0.5
@@ -155,7 +156,6 @@ class GroupEstimator(LongFrameEstimator):
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from all groups of a long frame."""
-        checked_confidence(self.confidence)
         if self.kind not in _FITS:
             raise ModelError(f"kind must be one of {tuple(_FITS)}, got {self.kind!r}.")
         check_roles(self.value, groups=self._unit)
@@ -164,11 +164,12 @@ class GroupEstimator(LongFrameEstimator):
         return _FITS[self.kind](self, frame, epsilon)
 
     def _fit_binary(self, frame: Any, epsilon: float | None) -> Model:
-        if self.confidence is not None:
-            raise ModelError(
-                "confidence is for kind='gaussian'; for zeros and ones put the members into columns"
-                " and use TableEstimator(domains=..., confidence=...)."
-            )
+        confidence_for(
+            self.confidence,
+            epsilon=epsilon,
+            no_band="confidence is for kind='gaussian'; for zeros and ones put the members into"
+            " columns and use TableEstimator(domains=..., confidence=...).",
+        )
         totals: Counter[tuple[int, int]] = group_totals(frame, self._unit, self.value)
         refuse_larger({size: 1 for size, _ in totals}, self._largest(needed=False))
         groups, sizes = smoothed_groups(
@@ -186,6 +187,7 @@ class GroupEstimator(LongFrameEstimator):
     def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
         what = "a Gaussian group"
         bounds = self._checked_bounds(frame, self.bounds, what=what, instead=GROUPS)
+        sure = confidence_for(self.confidence, epsilon=epsilon)
         largest = self._largest(needed=epsilon is not None)
         self.exchangeability_test_ = None
         interval = None
@@ -199,8 +201,8 @@ class GroupEstimator(LongFrameEstimator):
                 sizes=found.sizes,
                 stacklevel=3,
             )
-            if self.confidence is not None:
-                interval = found.interval(self.confidence)
+            if sure is not None:
+                interval = found.interval(sure)
         else:
             noisy = private_groups(
                 frame,
@@ -209,11 +211,11 @@ class GroupEstimator(LongFrameEstimator):
                 bounds=bounds,
                 largest=largest or 1,
                 epsilon=epsilon,
-                confidence=self.confidence,
+                confidence=sure,
             )
             found = private_intraclass(noisy, bounds=bounds, value=self.value)
-            if self.confidence is not None:
-                interval = noisy.interval(self.confidence)
+            if sure is not None:
+                interval = noisy.interval(sure)
         self.intraclass_ = found
         groups = gaussian_groups(
             found,
@@ -221,7 +223,8 @@ class GroupEstimator(LongFrameEstimator):
             interval=interval,
             provenance=self._provenance,
         )
-        return self._model_of(groups.__getitem__, found.sizes, epsilon)
+        coverage = self._coverage(sure)
+        return self._model_of(groups.__getitem__, found.sizes, epsilon, coverage=coverage)
 
     def _largest(self, *, needed: bool) -> int | None:
         if self.max_group_size is None and not needed:

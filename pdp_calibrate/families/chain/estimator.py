@@ -15,9 +15,11 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.frames.series import first_values, runs, values_in
 from pdp_calibrate.learning.base import (
+    CONFIDENCE,
     FitTest,
     SeriesEstimator,
     Source,
+    confidence_for,
 )
 from pdp_calibrate.learning.private_groups import private_transitions
 from pdp_calibrate.learning.private_sums import states_of
@@ -72,6 +74,9 @@ class MarkovChainEstimator(SeriesEstimator):
         ``stationary``, or ``estimated`` from the first states of many series.
     smoothing
         Added to every count, so that no unseen transition counts as impossible.
+    confidence
+        No band is known for a chain yet: an omitted confidence gives one law, marked as open, and
+        a number raises.
     epsilon
         Learn under ε-differential privacy for substituting one whole series, which needs `groups`,
         `states` and `max_length`; how many series there are, and their lengths, are public.
@@ -108,6 +113,7 @@ class MarkovChainEstimator(SeriesEstimator):
     states: Sequence[Hashable] | None = None
     initial: Literal["stationary", "estimated"] = "stationary"
     smoothing: float = 0.5
+    confidence: float | None = CONFIDENCE
     epsilon: float | None = None
     max_length: int | None = None
     source: Source = "private"
@@ -117,6 +123,7 @@ class MarkovChainEstimator(SeriesEstimator):
         """Learn from all series of a long frame."""
         if self.initial not in ("stationary", "estimated"):
             raise ModelError(f"initial must be 'stationary' or 'estimated', got {self.initial!r}.")
+        confidence_for(self.confidence, epsilon=epsilon, no_band="no band is known for a chain.")
         longest = self._longest(epsilon)
         if epsilon is not None and self.states is None:
             raise ModelError(
@@ -146,7 +153,7 @@ class MarkovChainEstimator(SeriesEstimator):
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
         self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
-        law = {"transition": transition, "states": states, "initial": initial}
+        law: dict[str, Any] = {"transition": transition, "states": states, "initial": initial}
         return self._model_along(MarkovChain, series, epsilon, **law)
 
 

@@ -10,15 +10,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import Bounds, Model, checked_bounds
 from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.learning.base import (
+    CONFIDENCE,
     FrameEstimator,
     Source,
-    checked_confidence,
+    confidence_for,
 )
 from pdp_calibrate.learning.gaussianity import Normality, normality
 from pdp_calibrate.learning.moments import Moments, moments_of
@@ -45,16 +47,16 @@ class GaussianEstimator(FrameEstimator):
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
     confidence
-        None fits one law and makes no claim about its error. A number such as 0.95 fits a set of
-        laws that fails to cover the truth with probability at most 1 − confidence, over the
-        sample, if the rows are Gaussian.
+        Fit a set of laws that fails to cover the truth with probability at most 1 − confidence,
+        over the sample, if the rows are Gaussian. None fits one law, a point: nothing covers its
+        error; not with `epsilon`, where the set covers the noise too. A shrunk covariance has no
+        band: there an omitted confidence gives a law marked so, and a number raises.
     epsilon
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
-        Values are clipped to their bounds, noise goes on means of values and of products, and the
-        covariance is repaired to be positive definite; its relative error grows with the square
-        of the number of columns. With `confidence` the set is a Loewner ball that covers the
-        noise too; values outside the bounds raise an error instead of being clipped, and so does
-        noise too large to rule anything out. Sample covariance only.
+        Values are clipped to their bounds, noise goes on means of values and of products; the
+        relative error of the covariance grows with the square of the number of columns. The set is
+        a Loewner ball that covers the noise too; values outside the bounds raise an error instead
+        of being clipped, and so does noise too large to rule anything out. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical.
@@ -77,38 +79,44 @@ class GaussianEstimator(FrameEstimator):
 
     covariance: Method = "auto"
     bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None
-    confidence: float | None = None
+    confidence: float | None = CONFIDENCE
     epsilon: float | None = None
     source: Source = "private"
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Fit the model to a frame with one column per tuple and one row per instance."""
-        checked_confidence(self.confidence)
         if self.covariance not in _METHODS:
             raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
-        if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
-            raise ModelError(
-                f"confidence needs the sample covariance, got covariance={self.covariance!r}:"
-                " confidence bands hold around the sample covariance only; a shrunk one can lie"
-                " outside its own bands. Use covariance='empirical', or leave confidence out."
-            )
+        shrinks = self.covariance not in {"auto", "empirical"}
+        sure = confidence_for(
+            self.confidence,
+            epsilon=epsilon,
+            no_band=f"it needs the sample covariance, got covariance={self.covariance!r}; a shrunk"
+            " one can lie outside its own bands. Use covariance='empirical', or leave confidence"
+            " out."
+            if shrinks
+            else None,
+        )
+        coverage = Coverage(kind="no band") if shrinks else self._coverage(sure)
         if epsilon is not None:
             self.diagnostics_ = None
-            return self._fit_privately(frame, epsilon)
+            return self._fit_privately(frame, epsilon, sure).with_coverage(coverage)
         moments = moments_of(frame)
         found = fitted_model(
             moments,
             covariance=self.covariance,
             bounds=bounds_for(self.bounds, moments.names),
-            confidence=self.confidence,
+            confidence=sure,
             provenance=self.source,
         )
         self.diagnostics_ = normality(moments)
         if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
             warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=3)
-        return found
+        return found.with_coverage(coverage)
 
-    def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
+    def _fit_privately(
+        self, frame: Any, epsilon: float, confidence: float | None
+    ) -> Gaussian | LoewnerBall:
         if self.covariance not in {"auto", "empirical"}:
             raise ModelError(
                 f"epsilon needs the sample covariance, got covariance={self.covariance!r}: the"
@@ -118,7 +126,7 @@ class GaussianEstimator(FrameEstimator):
         bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
         if len(matrix) < 2:
             raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
-        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=self.confidence)
+        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=confidence)
 
 
 def fitted_model(

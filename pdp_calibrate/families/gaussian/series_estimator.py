@@ -10,7 +10,7 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.alike import GaussianSeries
 from pdp_calibrate.frames.columns import SERIES
 from pdp_calibrate.frames.series import OrderedSeries, neighbour_products
-from pdp_calibrate.learning.base import SeriesEstimator, Source
+from pdp_calibrate.learning.base import CONFIDENCE, SeriesEstimator, Source
 from pdp_calibrate.learning.gaussianity import warn_of_series
 from pdp_calibrate.learning.private_groups import private_neighbours
 from pdp_calibrate.learning.private_sums import numbers_of
@@ -78,6 +78,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
     order_by: str | None = None
     time_format: str | None = None
     bounds: tuple[float, float] | None = None
+    confidence: float | None = CONFIDENCE
     epsilon: float | None = None
     max_length: int | None = None
     source: Source = "private"
@@ -101,5 +102,5 @@ class GaussianSeriesEstimator(SeriesEstimator):
                 epsilon=epsilon,
             )
         self.correlation_ = phi
-        law = {"correlation": phi, "bounds": bounds, "variance": variance}
+        law: dict[str, Any] = {"correlation": phi, "bounds": bounds, "variance": variance}
         return self._model_along(GaussianSeries, series, epsilon, **law)

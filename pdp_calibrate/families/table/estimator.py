@@ -147,6 +147,8 @@ class TableEstimator(FrameEstimator):
             "network": self._network,
         }
         learned = fits[self.structure](rows, names, stated)
+        if self.confidence is not None:
+            learned = learned.with_coverage(self._coverage(self.confidence))
         return learned if epsilon is None else learned.learned_with(epsilon)
 
     def binned(self, frame: Any) -> Any:
