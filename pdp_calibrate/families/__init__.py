@@ -15,6 +15,7 @@ MODELS = {
     "GaussianGroup": "pdp_calibrate.families.gaussian.alike",
     "GaussianSeries": "pdp_calibrate.families.gaussian.alike",
     "MarkovChain": "pdp_calibrate.families.chain.model",
+    "SampledChain": "pdp_calibrate.families.chain.sampled",
     "MarkovTree": "pdp_calibrate.families.network.tree",
     "MixingChain": "pdp_calibrate.families.network.mixing_chain",
     "Network": "pdp_calibrate.families.network.network",

@@ -21,6 +21,7 @@ from scipy import optimize, special, stats
 
 from pdp_calibrate.arrays import FloatArray
 
+_VISIBLE = 2.5  # standard deviations of noise above which a state was certainly left
 _RELATIVE = 1e-12  # what limits are widened by: more than the error of their last digits
 
 
@@ -37,7 +38,7 @@ def likelihood_diameter(counts: FloatArray, confidence: float) -> float:
     quantile of a standard normal variable. The counts must be positive.
     """
     allowed = stats.norm.ppf(confidence) ** 2 / 2
-    return max(_tilted(cells, allowed) for cells in _cross_ratios(counts))
+    return max((_tilted(cells, allowed) for cells in _cross_ratios(counts)), default=0.0)
 
 
 def noisy_diameter(counts: FloatArray, noise_scale: float, confidence: float) -> float:
@@ -61,6 +62,15 @@ def lifted_above_noise(counts: FloatArray, noise_scale: float) -> FloatArray:
     if len(counts) == 2:
         return np.maximum(counts + 0.5, noise_scale)
     return np.maximum(counts, noise_scale / 2)
+
+
+def tells_rows_from_noise(counts: FloatArray, noise_scale: float) -> bool:
+    """Whether the noisy counts show that every state was left, whatever the noise may be.
+
+    A row of S counts carries noise of standard deviation √(2S) times its scale.
+    """
+    spread = math.sqrt(2 * len(counts)) * noise_scale
+    return bool(np.all(counts.sum(axis=1) > _VISIBLE * spread))
 
 
 def certain_diameter(counts: FloatArray, confidence: float) -> float:

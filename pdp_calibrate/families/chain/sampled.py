@@ -6,8 +6,8 @@ The scale F(P) that a query needs is one number. Its upper likelihood limit is t
 {P : 2Σ n·log(p̂/p) ≤ z²}, with z the one-sided quantile of a standard normal variable: one degree
 of freedom, however many numbers P has. It holds asymptotically, as likelihood limits do.
 
-Along the gradient g of F the largest value has p[v,w] = n[v,w] / (κ_v − t·g[v,w]), where κ_v makes a
-law of row v and t is found from the deviance. Every law tried lies in the set, so that a gradient
+Along the gradient g of F the largest value has p[v,w] = n[v,w] / (κ_v − t·g[v,w]), where κ_v makes
+row v a law and t is found from the deviance. Every law tried lies in the set, so that a gradient
 that is a little off costs nothing but a little of the largest value.
 """
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy import optimize, special, stats
 
 from pdp_calibrate.arrays import FloatArray, check_number, checked_share, frozen_array
-from pdp_calibrate.core.model import Domain, Model, checked_domain, checked_size
+from pdp_calibrate.core.model import Domain, Model, checked_domain, checked_size, model_named
 from pdp_calibrate.core.schema_parts import COUNT, NAMES, NESTED, NUMBER, VECTOR, nullable
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.families.chain.limits import filled, lifted_above_noise
@@ -44,7 +44,8 @@ class SampledChain(Model):
     ----------
     counts
         How often each state (column) followed each state (row). A transition never seen from a
-        state that was left counts half. With `noise_scale`, numbers with noise.
+        state that was left counts half. A state never left says nothing: any dependence is then
+        allowed. With `noise_scale`, numbers with noise.
     length, states, names, provenance
         As in `MarkovChain`.
     starts
@@ -71,6 +72,10 @@ class SampledChain(Model):
         "confidence": NUMBER,
         "noise_scale": NUMBER,
     }
+    at_group_privacy = (
+        "Some state was never left in the rows counted: this is the noise of group privacy, which"
+        " needs no model. More rows, or merging rare states, help."
+    )
     runs_along_time = True
 
     counts: FloatArray
@@ -103,8 +108,6 @@ class SampledChain(Model):
         if not 0 <= noise_scale < math.inf:
             raise ModelError(f"noise_scale must be zero or more and finite, got {noise_scale}.")
         moves = _checked(counts, (len(values), len(values)), "counts", noisy=noise_scale > 0)
-        if noise_scale == 0 and not np.all(moves.sum(axis=1) > 0):
-            raise ModelError("counts must hold a transition from every state.")
         first = None
         if starts is not None:
             first = _checked(starts, (len(values),), "starts", noisy=noise_scale > 0)
@@ -141,6 +144,11 @@ class SampledChain(Model):
         return self._chain(_laws(self._rows))
 
     @property
+    def _says_nothing(self) -> bool:
+        """Whether some state was never left, so that nothing is known of what follows it."""
+        return self.noise_scale == 0 and not bool(np.all(self.counts.sum(axis=1) > 0))
+
+    @property
     def _rows(self) -> FloatArray:
         """The counts behind each law, all positive: a row per state, and the starts if counted."""
         if self.noise_scale:
@@ -149,6 +157,7 @@ class SampledChain(Model):
             lifted = None if first is None else np.maximum(first, self.noise_scale / 2)
         else:
             rows = filled(self.counts)
+            rows = np.where(rows.sum(axis=1, keepdims=True) > 0, rows, 0.5)
             lifted = None if self.starts is None else np.maximum(self.starts, 0.5)
         return rows if lifted is None else np.vstack([rows, lifted])
 
@@ -165,6 +174,10 @@ class SampledChain(Model):
 
     def parts_of(self, problem: Problem, *, expand: bool) -> list[Problem]:
         """Return the problem about members of the set that leak most, or nearly so."""
+        if self._says_nothing:
+            anything: Any = model_named("Unknown")
+            everything = anything(size=self.length, domain=self.states, names=self.names)
+            return [dataclasses.replace(problem, model=everything)]
         del expand
         return [
             dataclasses.replace(problem, model=self._chain(laws), index=index)
