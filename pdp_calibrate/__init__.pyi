@@ -59,6 +59,7 @@ from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup as BinaryGroup,
     CategoryGroup as CategoryGroup,
 )
+from pdp_calibrate.families.exchangeable.rates import RateGroup as RateGroup
 from pdp_calibrate.families.gaussian.alike import (
     GaussianGroup as GaussianGroup,
     GaussianSeries as GaussianSeries,

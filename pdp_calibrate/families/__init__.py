@@ -2,6 +2,7 @@
 
 MODELS = {
     "BinaryGroup": "pdp_calibrate.families.exchangeable.model",
+    "RateGroup": "pdp_calibrate.families.exchangeable.rates",
     "CategoryGroup": "pdp_calibrate.families.exchangeable.model",
     "Blocks": "pdp_calibrate.core.composite",
     "ModelSet": "pdp_calibrate.core.composite",
