@@ -54,10 +54,12 @@ from pdp_calibrate.exploring.notebook import Exploration as Exploration, explore
 from pdp_calibrate.families.any_dependence import Unknown as Unknown
 from pdp_calibrate.families.chain.estimator import MarkovChainEstimator as MarkovChainEstimator
 from pdp_calibrate.families.chain.model import MarkovChain as MarkovChain
+from pdp_calibrate.families.chain.sampled import SampledChain as SampledChain
 from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup as BinaryGroup,
     CategoryGroup as CategoryGroup,
 )
+from pdp_calibrate.families.exchangeable.rates import RateGroup as RateGroup
 from pdp_calibrate.families.gaussian.alike import (
     GaussianGroup as GaussianGroup,
     GaussianSeries as GaussianSeries,

@@ -195,7 +195,17 @@ class Blocks(Model):
             written = _written_out(self)
             if _fits_one_table(written):
                 return [_expanded(problem, written)]
-        return [leaf for part in parts for leaf in part.model.parts_of(part, expand=expand)]
+        leaves = [leaf for part in parts for leaf in part.model.parts_of(part, expand=expand)]
+        return _without_dominated(leaves)
+
+
+def _without_dominated(parts: list[Problem]) -> list[Problem]:
+    """Leave out problems in which nobody learns more than in another one that is kept."""
+    kept: list[Problem] = []
+    for part in sorted(parts, key=lambda part: -len(part.names)):  # equal sizes keep their order
+        if not any(one.model.dominates(one, part) for one in kept):
+            kept.append(part)
+    return [part for part in parts if any(part is one for one in kept)]
 
 
 def _is_count(number: object) -> bool:

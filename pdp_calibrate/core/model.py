@@ -223,6 +223,14 @@ class Model(abc.ABC):
         del expand
         return [problem]
 
+    def dominates(self, problem: Problem, smaller: Problem) -> bool:
+        """Whether nobody in `smaller` learns more than somebody in `problem`, about this model.
+
+        Both ask the same; a problem that is dominated need not be searched.
+        """
+        del problem, smaller
+        return False
+
     @property
     def covers_hints(self) -> bool:
         """Whether adversaries may also hold independent hints about single tuples."""

@@ -231,23 +231,25 @@ def private_transitions(
     with_starts: bool,
     longest: int,
     epsilon: float,
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return noisy, repaired counts of transitions and, if they are learned, of starts.
+) -> tuple[FloatArray, FloatArray | None, float]:
+    """Return noisy counts of transitions and, if they are learned, of starts; and the noise scale.
 
-    Only the first states of each series are used, up to the limit. `states` are numbered from 0.
+    Only the first states of each series are used, up to the limit. `states` are numbered from 0;
+    negative ones are none of the stated states, and are not counted.
     """
     ordered = states[series.order]
-    follows = followed(series, longest)
+    before, after = ordered[:-1], ordered[1:]
+    follows = followed(series, longest) & (before >= 0) & (after >= 0)
     pairs = np.zeros((number, number), dtype=np.int64)
-    np.add.at(pairs, (ordered[:-1][follows], ordered[1:][follows]), 1)
-    starts = np.bincount(ordered[series.begins], minlength=number) if with_starts else None
+    np.add.at(pairs, (before[follows], after[follows]), 1)
+    first = ordered[series.begins]
+    starts = np.bincount(first[first >= 0], minlength=number) if with_starts else None
     counts = pairs.ravel() if starts is None else np.concatenate([pairs.ravel(), starts])
     sensitivity = 2 * (longest - 1) + (0 if starts is None else 2)
-    noisy = noisy_sums(counts, sensitivity=sensitivity, epsilon=epsilon).values
-    moves = nearest_with_sum(noisy[: pairs.size].reshape(pairs.shape), float(pairs.sum()))
-    if starts is None:
-        return moves, None
-    return moves, nearest_with_sum(noisy[pairs.size :], float(starts.sum()))
+    noisy = noisy_sums(counts, sensitivity=sensitivity, epsilon=epsilon)
+    values = noisy.values.astype(np.float64)
+    moves = values[: pairs.size].reshape(pairs.shape)
+    return moves, None if starts is None else values[pairs.size :], noisy.scale
 
 
 def followed(series: Units, longest: int) -> npt.NDArray[np.bool_]:
