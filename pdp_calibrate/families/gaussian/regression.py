@@ -119,7 +119,7 @@ def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
 def multipliers_of(problem: Problem) -> FloatArray:
     """Return m per number of tuples known; the strongest adversary needs no covariance.
 
-    Theorem 11 and Theorem 28 (docs/theory). Of a sample, with β = 1 − confidence and ν = N−k−2:
+    Theorem 11 (docs/theory). Of a sample, with β = 1 − confidence and ν = N−k−2:
 
     - the worst adversary of one query, or of a list with fixed shares: one-sided t at level β,
       because who is worst under the true law does not depend on the sample;

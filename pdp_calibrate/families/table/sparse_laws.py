@@ -1,6 +1,6 @@
 """Joint laws for tables with few rows per cell.
 
-Statement 31 (docs/theory/learning.md). With ten rows a cell or more the counts themselves are the
+Why these: docs/theory/learning.md. With ten rows a cell or more the counts themselves are the
 law, one row spread evenly over all cells beside them. With fewer, no band excludes independence and
 no band excludes group privacy, so two laws that err in different directions are kept, and the worse
 of the two decides: one shrinks the counts towards independent columns, the other keeps what the
