@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pdp_calibrate.families.chain.limits import (
 )
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.sampled import SampledChain
+from pdp_calibrate.frames.panels import with_absences
 from pdp_calibrate.frames.series import OrderedSeries, first_values, runs, values_in
 from pdp_calibrate.learning.base import (
     CONFIDENCE,
@@ -78,6 +79,13 @@ class MarkovChainEstimator(SeriesEstimator):
         How times are written where they are text, as in `datetime.strptime`: ``%d/%m/%Y``. By
         default text must be ISO 8601, every row in one form; other text is refused, which reveals
         that much about the column.
+    every
+        The length of a step, such as ``"1D"`` or 1, for series with gaps of whole steps; with
+        `missing`.
+    missing
+        ``"absent"``: values that are missing, and with `every` steps without a row, are one more
+        state of that name, so that who was absent when is protected too. By default they raise.
+        Release about ``estimator.filled(frame)``. First and last times of each series are public.
     states
         The possible states. By default those that occur, which are then treated as public.
     initial
@@ -137,6 +145,8 @@ class MarkovChainEstimator(SeriesEstimator):
     groups: str | None = None
     order_by: str | None = None
     time_format: str | None = None
+    every: str | float | None = None
+    missing: Literal["absent"] | None = None
     states: Sequence[Hashable] | None = None
     initial: Literal["stationary", "estimated"] = "stationary"
     smoothing: float = 0.5
@@ -162,6 +172,7 @@ class MarkovChainEstimator(SeriesEstimator):
             )
         if epsilon is not None and self.guarantee == "exact":
             raise ModelError("guarantee='exact' holds for rows without noise: leave epsilon out.")
+        frame = self._with_absences(frame)
         series = self._series(frame)
         if longest is None or epsilon is None:
             found = self._counted(series)
@@ -179,6 +190,45 @@ class MarkovChainEstimator(SeriesEstimator):
         coverage = self._coverage(None)
         return self._model_of(point, series.lengths, epsilon, coverage=coverage, upper=upper)
 
+    def filled(self, frame: Any) -> Any:
+        """Return the frame with a row for every step, "absent" where there was no value.
+
+        What to release about with ``missing="absent"``: times become numbers of steps.
+        """
+        _ = self.model_
+        return self._with_absences(frame)
+
+    def _with_absences(self, frame: Any) -> Any:
+        if self.missing not in (None, _ABSENT):
+            raise ModelError(f"missing must be {_ABSENT!r} or None, got {self.missing!r}.")
+        if self.missing is None:
+            if self.every is not None:
+                raise ModelError(
+                    "every= lets series have gaps, and a chain needs a state there: give"
+                    f" missing={_ABSENT!r}."
+                )
+            return frame
+        if self.order_by is None:
+            raise ModelError("missing= needs order_by=, the column of times.")
+        return with_absences(
+            frame,
+            self.value,
+            groups=self._unit,
+            order_by=self.order_by,
+            absent=_ABSENT,
+            time_format=self.time_format,
+            every=self.every,
+        )
+
+    def _times(self) -> dict[str, str | None]:
+        # Times of filled series are numbers of steps, not text.
+        return super()._times() | ({} if self.missing is None else {"time_format": None})
+
+    def _stated(self, states: Sequence[Hashable]) -> Domain:
+        """Return the stated states, and that of absence."""
+        absent = [_ABSENT] if self.missing and _ABSENT not in states else []
+        return checked_domain([*states, *absent], "the states")
+
     @property
     def _must_bound(self) -> bool:
         """Whether to raise where nothing is bounded: rows are public, or what decides is noisy."""
@@ -189,7 +239,7 @@ class MarkovChainEstimator(SeriesEstimator):
         values = values_in(series)
         states = observed(values)
         if self.states is not None:
-            states = checked_domain(self.states, "the states")
+            states = self._stated(self.states)
             if self._may_test and not set(values) <= set(states):
                 raise ModelError(f"column {self.value} holds a value outside its stated states.")
         first = first_values(series)
@@ -198,7 +248,7 @@ class MarkovChainEstimator(SeriesEstimator):
 
     def _private_counts(self, frame: Any, longest: int, epsilon: float) -> _Counts:
         """Count transitions, and starts if they are learned, under differential privacy."""
-        states = checked_domain(self.states or (), "the states")
+        states = self._stated(self.states or ())
         moves, starts, scale = private_transitions(
             states_of(frame, self.value, states),
             self._units(frame),
@@ -314,6 +364,9 @@ class _Counts:
     """The states, in the order of rows and columns."""
     noise_scale: float = 0.0
     """The scale of the noise on each count."""
+
+
+_ABSENT: Final = "absent"
 
 
 _NOTHING_FORGOTTEN = 1400.0  # a diameter at which a step passes everything on, in floats
