@@ -13,10 +13,10 @@ import narwhals as nw
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, plain
+from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import asks_the_engine, collected, how_many, one_row, refuse_words
 from pdp_calibrate.frames.order import GROUP, ORDER, VALUE, before, check_times, series_in
-from pdp_calibrate.errors import ModelError
 
 _LONGEST_RUN = 3
 

@@ -216,6 +216,13 @@ def units_of(
     return Units(numbers=np.cumsum(begins) - 1, order=order, times=times)
 
 
+def codes_of(frame: Any, column: Hashable) -> IntArray:
+    """Number the values of a public column from 0, in their order."""
+    cells = cells_of(frame, [column])[cast("str", column)].to_list()
+    codes = {value: code for code, value in enumerate(sorted(set(cells), key=repr))}
+    return np.array([codes[value] for value in cells], dtype=np.int64)
+
+
 def states_of(frame: Any, value: str, states: Domain) -> IntArray:
     """Return the position of each state in the list of states."""
     places: Mapping[Hashable, int] = {state: place for place, state in enumerate(states)}

@@ -177,7 +177,7 @@ def sign_shares(
     units
         The unit of each, ascending.
     positions
-        The position of each in its unit, ascending; of a series, neighbours are one apart.
+        The position of each in its unit, ascending. A series has no gaps between its own.
     along
         Whether neighbours are compared, or all.
     epsilon

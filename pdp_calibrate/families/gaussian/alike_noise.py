@@ -148,8 +148,8 @@ def _written_out(
     """Return engines that search the covariance matrix; for a range, one for each end.
 
     Every coefficient is linear in γ, which grows with ρ, so Σ_m β_m² is convex in γ and largest at
-    an end of the range; there the data's own noise is ignored. Empty if the matrix is too large, and
-    for a series with a range, whose coefficients have no such form.
+    an end of the range; there the data's own noise is ignored. Empty if the matrix is too large,
+    and for a series with a range, whose coefficients have no such form.
     """
     size, ends = len(model.names), list(dict.fromkeys(model.ends))
     along = isinstance(model, GaussianSeries)
