@@ -269,12 +269,9 @@ class GroupEstimator(LongFrameEstimator):
             order = np.lexsort((places, roles, numbers))
             numbers, roles, values = numbers[order], roles[order], values[order]
             # The first, second, … holder of a role is a position of its own.
-            begins = np.flatnonzero(
-                (np.diff(numbers, prepend=-1) != 0) | (np.diff(roles, prepend=-1) != 0)
-            )
-            again = np.arange(len(numbers)) - np.repeat(
-                begins, np.diff(begins, append=len(numbers))
-            )
+            other = (np.diff(numbers, prepend=-1) != 0) | (np.diff(roles, prepend=-1) != 0)
+            begins, rows = np.flatnonzero(other), len(numbers)
+            again = np.arange(rows) - np.repeat(begins, np.diff(begins, append=rows))
             places = roles * (int(again.max()) + 1) + again
         shares = sign_shares(values, numbers, places, along=False, epsilon=self.epsilon)
         self.correlation_ = shares.correlation

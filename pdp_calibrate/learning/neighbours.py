@@ -119,12 +119,15 @@ def ratio_probability(
     size = pairs * (1 / (1 + phi) + ratio / (1 - phi)) / 2
     start = -_NEGLIGIBLE - math.log(size)
     end = -math.log(size)
-    while _log_characteristic(panels, phi, ratio, np.exp([end]), one_mean).real[0] > -_NEGLIGIBLE:
+    while (
+        _log_characteristic(panels, phi, ratio, np.exp([end]), one_mean=one_mean).real[0]
+        > -_NEGLIGIBLE
+    ):
         end += 1.0
     before = math.inf
     for points in 2 ** np.arange(9, 17):
         s, step = np.linspace(start, end, points, retstep=True)
-        log = _log_characteristic(panels, phi, ratio, np.exp(s), one_mean)
+        log = _log_characteristic(panels, phi, ratio, np.exp(s), one_mean=one_mean)
         total = float((np.sin(log.imag) * np.exp(log.real)).sum() * step)
         if abs(total - before) < _ACCURATE:
             return min(1.0, max(0.0, 0.5 + total / math.pi))
@@ -137,18 +140,19 @@ def _log_characteristic(
     phi: float,
     ratio: float,
     u: npt.NDArray[np.float64],
+    *,
     one_mean: bool,
 ) -> ComplexArray:
     """Return log E[exp(iu(A − ratio·B))], continuous in u."""
     found = np.zeros(len(u), dtype=np.complex128)
     for length, number in panels.items():
         if number:
-            found += number * _of_one(length, phi, ratio, u, one_mean)
+            found += number * _of_one(length, phi, ratio, u, one_mean=one_mean)
     return found
 
 
 def _of_one(
-    length: int, phi: float, ratio: float, u: npt.NDArray[np.float64], one_mean: bool
+    length: int, phi: float, ratio: float, u: npt.NDArray[np.float64], *, one_mean: bool
 ) -> ComplexArray:
     """Return the logarithm of the characteristic function of one series."""
     turn, n = 2j * u, length - 1

@@ -217,7 +217,7 @@ def units_of(
 
 
 def codes_of(frame: Any, column: Hashable) -> IntArray:
-    """Number the values of a public column from 0, in their order."""
+    """Return the values of a public column as numbers from 0, in their order."""
     cells = cells_of(frame, [column])[cast("str", column)].to_list()
     codes = {value: code for code, value in enumerate(sorted(set(cells), key=repr))}
     return np.array([codes[value] for value in cells], dtype=np.int64)

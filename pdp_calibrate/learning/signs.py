@@ -12,8 +12,8 @@ have levels of their own). A pair adds the share of its neighbours (in a group: 
 members) whose signs differ.
 
 **Privacy.** A unit is in one pair. So substituting a unit changes the sum by at most the largest
-share: 1 for a series, however long, and m²/4 of m(m−1)/2 pairs for a group of m. The sum is of whole
-numbers, with discrete Laplace noise. Which units stand where is public.
+share: 1 for a series, however long, and m²/4 of m(m−1)/2 pairs for a group of m. The sum is a whole
+number of steps, with discrete Laplace noise. Which units stand where is public.
 
 **Limit.** The upper limit is the largest correlation at which a sum at least as large as the
 noisy one has more than the probability of a miss, noise included. Its law at mean 0 is simulated,
@@ -61,8 +61,8 @@ def lowest_note(lowest: float | None) -> str:
     if lowest is None:
         return "The fit gives an upper limit only; below it any correlation is allowed."
     return (
-        f"No correlation is below {lowest:g}: that is assumed (lowest={lowest:g}), for the fit gives"
-        " an upper limit only."
+        f"No correlation is below {lowest:g}: that is assumed (lowest={lowest:g}), for the fit"
+        " gives an upper limit only."
     )
 
 
@@ -227,14 +227,13 @@ def paired(places: Sequence[IntArray], *, along: bool) -> list[tuple[int, int]]:
     left: list[int] = []
     for held in sorted(alike):
         units = alike[held]
-        consecutive = not along or held[-1] - held[0] == len(held) - 1
-        if consecutive:
-            found += zip(units[::2], units[1::2], strict=False)
-            left += units[len(units) // 2 * 2 :]
+        found += zip(units[::2], units[1::2], strict=False)
+        left += units[len(units) // 2 * 2 :]
     while len(left) > 1:
         one, *left = left
-        shared = np.intersect1d(places[one], places[left[0]])
-        if len(shared) > 1 and (not along or shared[-1] - shared[0] == len(shared) - 1):
+        _, mine, yours = np.intersect1d(places[one], places[left[0]], return_indices=True)
+        steps = np.concatenate([np.diff(mine), np.diff(yours)])
+        if len(mine) > 1 and (not along or np.all(steps == 1)):
             found.append((one, left.pop(0)))
     return found
 
