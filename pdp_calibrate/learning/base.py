@@ -6,7 +6,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NoReturn, Self
 
 from scipy import stats
 from sklearn.base import BaseEstimator
@@ -204,11 +204,15 @@ class SeriesEstimator(LongFrameEstimator):
         if longest < 2:
             raise ModelError(f"max_length must be at least 2, got {longest}.")
         if self._unit is None:
-            raise ModelError(
-                "with epsilon, give groups=, the column that names the series: a single series is a"
-                " single unit, which differential privacy hides completely."
-            )
+            self._refuse_single()
         return longest
+
+    @staticmethod
+    def _refuse_single() -> NoReturn:
+        raise ModelError(
+            "with epsilon, give groups=, the column that names the series: a single series is a"
+            " single unit, which differential privacy hides completely."
+        )
 
 
 def checked_source(source: str) -> None:

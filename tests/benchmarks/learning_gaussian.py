@@ -144,7 +144,7 @@ def main() -> None:
     lines = [
         *heading("learning_gaussian", "numpy", "scipy", "opendp"),
         "",
-        f"Share of {SAMPLES} samples in which a claim at β = {FAILURE} fails: most (mean) of 8 laws",
+        f"Share of {SAMPLES} samples in which a claim at β = {FAILURE} fails: most and mean of 8",
         f"{'columns':>8s}{'rows':>6s}" + "".join(f"{key:>22s}" for key in keys),
     ]
     for size, rows in SETTINGS:

@@ -1,6 +1,6 @@
 """Panels with gaps: absence is one more state."""
 
-import datetime
+import datetime as dt
 
 import numpy as np
 import pandas as pd
@@ -48,8 +48,8 @@ def test_other_frames_and_times_give_the_same_panel(kind):
     if kind == "polars":
         frame = pytest.importorskip("polars").from_pandas(PANEL)
     if kind == "dates":
-        start = datetime.date(2024, 2, 27)
-        days = [start + datetime.timedelta(days=int(day)) for day in PANEL["day"]]
+        start = dt.date(2024, 2, 27)
+        days = [start + dt.timedelta(days=int(day)) for day in PANEL["day"]]
         frame, every = PANEL.assign(day=pd.to_datetime(days)), "1D"
     if kind == "shuffled":
         frame = PANEL.sample(frac=1, random_state=1)
