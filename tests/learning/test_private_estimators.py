@@ -15,7 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.support.marks import examples
-from tests.support.private_fits import LARGEST, LONGEST, estimators, neighbours
+from tests.support.private_fits import LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")
