@@ -54,16 +54,19 @@ from pdp_calibrate.exploring.notebook import Exploration as Exploration, explore
 from pdp_calibrate.families.any_dependence import Unknown as Unknown
 from pdp_calibrate.families.chain.estimator import MarkovChainEstimator as MarkovChainEstimator
 from pdp_calibrate.families.chain.model import MarkovChain as MarkovChain
+from pdp_calibrate.families.chain.sampled import SampledChain as SampledChain
 from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup as BinaryGroup,
     CategoryGroup as CategoryGroup,
 )
+from pdp_calibrate.families.exchangeable.rates import RateGroup as RateGroup
 from pdp_calibrate.families.gaussian.alike import (
     GaussianGroup as GaussianGroup,
     GaussianSeries as GaussianSeries,
 )
 from pdp_calibrate.families.gaussian.estimator import GaussianEstimator as GaussianEstimator
 from pdp_calibrate.families.gaussian.model import Gaussian as Gaussian
+from pdp_calibrate.families.gaussian.nested import nested_covariance as nested_covariance
 from pdp_calibrate.families.gaussian.network import GaussianNetwork as GaussianNetwork
 from pdp_calibrate.families.gaussian.series_estimator import (
     GaussianSeriesEstimator as GaussianSeriesEstimator,

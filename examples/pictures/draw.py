@@ -9,7 +9,7 @@ from pdp_calibrate.cli.ohio import wheeze
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
 
 children = wheeze()
-model = pdp.TableEstimator(source="public").fit(children).model_
+model = pdp.TableEstimator(smoothing=0.5, source="public").fit(children).model_
 cal = pdp.calibrate(model, pdp.Count(values={1}), epsilon=1.0)
 
 for name, figure in {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypedDict, Unpack, overload
+from typing import Any, NoReturn, TypedDict, Unpack, cast, overload
 
 import pandas as pd
 
@@ -41,7 +43,7 @@ from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.numbers import width as two_digits
 from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.errors import CalibrationError, ModelFitWarning, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
 
@@ -180,7 +182,48 @@ def calibrate(
         rows=int(rows),
         contributions=parts,
     )
+    warn_of_point(found)
     return certified(found) if certificate else found
+
+
+_SHORT = 1.1  # times ε: what the scale of a point may leak under the set around it, without a word
+
+
+def warn_of_point(calibration: AnyCalibration) -> None:
+    """Warn where the scale of a point estimate leaks far more under the set that covers its error.
+
+    Rows are public then: of private ones what is said would depend on them.
+    """
+    model, covering = calibration.model, calibration.model.covering
+    if covering is None or model.provenance == "private":
+        return
+    wide = dataclasses.replace(calibration, model=covering, contributions=(), certificate=None)
+    worst = leakage_of(wide).value
+    if worst <= _SHORT * calibration.epsilon:
+        return
+    asked: dict[str, Any] = {} if calibration.noise == "laplace" else {"delta": calibration.delta}
+    if len(wide.queries) > 1:  # the same proportions
+        asked["shares"] = [
+            float(part.tuple_ranges().max()) / scale
+            for part, scale in zip(wide.contributions, wide.scales, strict=True)
+        ]
+    covered = calibrate(
+        covering,
+        cast("Any", calibration.query),
+        epsilon=calibration.epsilon,
+        adversaries=calibration.adversaries,
+        rows=calibration.rows,
+        noise=calibration.noise,
+        **asked,
+    )
+    warnings.warn(
+        "the model is a point estimate, whose error is not covered: under the set that covers it,"
+        f" this scale leaks up to {worst:.4g} where epsilon = {calibration.epsilon:.4g} was asked"
+        f" for. Scale {', '.join(f'{scale:.6g}' for scale in covered.scales)} covers it: learn with"
+        " confidence=.",
+        ModelFitWarning,
+        stacklevel=3,
+    )
 
 
 _REPORTED_DELTA = 1e-6  # at which ε is reported where μ or ρ was asked for
@@ -432,6 +475,8 @@ def _refuse_large(
         f" ±{two_digits(reached)}. Ask for less, or allow it: allow_large_epsilon=True,"
         " --allow-large-epsilon, or the box on the page."
     )
+    warn_of_point(found)
+    return found
 
 
 def verify(calibration: AnyCalibration) -> Leakage:

@@ -78,7 +78,7 @@ def _tell() -> None:
     console.rule("The same in Python")
     console.print(
         "import pdp_calibrate as pdp\n"
-        'model = pdp.TableEstimator(source="public").fit(children).model_\n'
+        'model = pdp.TableEstimator(smoothing=0.5, source="public").fit(children).model_\n'
         "cal = pdp.calibrate(model, pdp.Count(values={1}), epsilon=1.0)\n"
         "cal.release(children).value",
         style="cyan",

@@ -30,7 +30,7 @@ def wheeze() -> pd.DataFrame:
 
 
 def wheeze_table() -> JointTable:
-    """Return what `TableEstimator(source="public")` learns from `wheeze`, without scikit-learn."""
+    """Return the law that `TableEstimator(smoothing=0.5)` learns, without scikit-learn."""
     import numpy as np
 
     from pdp_calibrate.core.table import JointTable

@@ -16,13 +16,14 @@ import functools
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Block, Knowledge
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import (
     SHORT_TABLE,
     Domain,
@@ -132,6 +133,16 @@ class Blocks(Model):
         """Whether each tuple is assumed to be Gaussian, block after block."""
         return tuple(one for block in self.models for one in block.gaussian_tuples)
 
+    def with_coverage(self, coverage: Coverage) -> Self:
+        """Return the same blocks, marked; so is each block, which may be taken out of them."""
+        twin = super().with_coverage(coverage)
+        alone = dataclasses.replace(coverage, upper=None)
+        marked = tuple(
+            block.with_coverage(alone) if block.coverage is None else block for block in self.models
+        )
+        object.__setattr__(twin, "models", marked)
+        return twin
+
     def in_words(self) -> str:
         """Describe the kinds of dependence within blocks."""
         inside = dict.fromkeys(block.in_words() for block in self.models)
@@ -184,7 +195,17 @@ class Blocks(Model):
             written = _written_out(self)
             if _fits_one_table(written):
                 return [_expanded(problem, written)]
-        return [leaf for part in parts for leaf in part.model.parts_of(part, expand=expand)]
+        leaves = [leaf for part in parts for leaf in part.model.parts_of(part, expand=expand)]
+        return _without_dominated(leaves)
+
+
+def _without_dominated(parts: list[Problem]) -> list[Problem]:
+    """Leave out problems in which nobody learns more than in another one that is kept."""
+    kept: list[Problem] = []
+    for part in sorted(parts, key=lambda part: -len(part.names)):  # equal sizes keep their order
+        if not any(one.model.dominates(one, part) for one in kept):
+            kept.append(part)
+    return [part for part in parts if any(part is one for one in kept)]
 
 
 def _is_count(number: object) -> bool:

@@ -30,6 +30,7 @@ from pdp_calibrate.arrays import (
     frozen_array,
     plain,
 )
+from pdp_calibrate.core.coverage import Coverage, together
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, UnsupportedQueryError
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Model(abc.ABC):
     names: tuple[Hashable, ...]
     provenance: Provenance
     _estimation_epsilon: float | None = None
+    _coverage: Coverage | None = None
 
     _families: ClassVar[dict[str, type[Model]]] = {}
 
@@ -248,6 +250,14 @@ class Model(abc.ABC):
         del expand
         return [problem]
 
+    def dominates(self, problem: Problem, smaller: Problem) -> bool:
+        """Whether nobody in `smaller` learns more than somebody in `problem`, about this model.
+
+        Both ask the same; a problem that is dominated need not be searched.
+        """
+        del problem, smaller
+        return False
+
     @property
     def covers_hints(self) -> bool:
         """Whether adversaries may also hold independent hints about single tuples."""
@@ -343,10 +353,34 @@ class Model(abc.ABC):
         object.__setattr__(twin, "provenance", "dp")
         return twin
 
+    @property
+    def coverage(self) -> Coverage | None:
+        """How it was learned, and what is covered of its error; None if no part was learned.
+
+        Estimators say so. A model made of others covers what they cover together, unless it was
+        learned as a whole.
+        """
+        if self._coverage is not None:
+            return self._coverage
+        return together(inner.coverage for inner in self.inner_models)
+
+    @property
+    def covering(self) -> Model | None:
+        """For a law that is a point estimate, the set that covers its error; None if unknown."""
+        return None if self._coverage is None else self._coverage.upper
+
+    def with_coverage(self, coverage: Coverage) -> Self:
+        """Return the same model, marked with what is known about its error, as estimators do."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("digest", None)
+        object.__setattr__(twin, "_coverage", coverage)
+        return twin
+
     def marked_like(self, source: Model) -> Self:
-        """Return the same model with the budget that was spent on learning another one."""
-        spent = source.estimation_epsilon
-        return self if spent is None else self.learned_with(spent)
+        """Return the same model, marked as learned as another one was: budget and coverage."""
+        spent, coverage = source.estimation_epsilon, source.coverage
+        twin = self if spent is None else self.learned_with(spent)
+        return twin if coverage is None else twin.with_coverage(coverage)
 
     def _settle(self, *, provenance: str, **fields: object) -> None:
         """Set all fields of a frozen model, once, when it is made."""
@@ -393,7 +427,11 @@ class Model(abc.ABC):
     def digest(self) -> str:
         """SHA-256 of everything that defines the model."""
         stated = self._estimation_epsilon
-        learned = () if stated is None else (("estimation_epsilon", stated),)
+        learned: tuple[object, ...] = ()
+        if stated is not None:
+            learned += (("estimation_epsilon", stated),)
+        if self._coverage is not None:
+            learned += (self._coverage.content(),)
         return digest_of(
             type(self).__name__, self.names, self.provenance, *self.content(), *learned
         )
@@ -409,6 +447,8 @@ class Model(abc.ABC):
             return described
         if self._estimation_epsilon is not None:
             described["estimation_epsilon"] = self._estimation_epsilon
+        if self._coverage is not None:
+            described["coverage"] = self._coverage.to_dict()
         return described | self.parameters()
 
     @staticmethod
@@ -424,8 +464,10 @@ class Model(abc.ABC):
             model = family.from_parameters(described)
         except _WithheldError:
             return None
-        epsilon = described.get("estimation_epsilon")
-        return model if epsilon is None else model.learned_with(epsilon)
+        epsilon, coverage = described.get("estimation_epsilon"), described.get("coverage")
+        if epsilon is not None:
+            model = model.learned_with(epsilon)
+        return model if coverage is None else model.with_coverage(Coverage.from_dict(coverage))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):

@@ -182,8 +182,10 @@ class Measure:
     """Whether other queries may be released later, chosen by what was seen.
 
     Then one coupling must serve all of them, including those not asked yet: the best coupling for
-    this answer alone may not be the best for it together with others.
+    this answer alone may not be the best with others; bands of a sample must hold for any query.
     """
+    side_by_side: bool = False
+    """Whether several adversaries are stated: bands of a sample must hold for all at once."""
 
     @classmethod
     def of(cls, noise: object, *, unit: object = None, delta: object = None) -> Measure:

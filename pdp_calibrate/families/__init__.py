@@ -2,6 +2,7 @@
 
 MODELS = {
     "BinaryGroup": "pdp_calibrate.families.exchangeable.model",
+    "RateGroup": "pdp_calibrate.families.exchangeable.rates",
     "CategoryGroup": "pdp_calibrate.families.exchangeable.model",
     "Blocks": "pdp_calibrate.core.composite",
     "ModelSet": "pdp_calibrate.core.composite",
@@ -15,6 +16,7 @@ MODELS = {
     "GaussianGroup": "pdp_calibrate.families.gaussian.alike",
     "GaussianSeries": "pdp_calibrate.families.gaussian.alike",
     "MarkovChain": "pdp_calibrate.families.chain.model",
+    "SampledChain": "pdp_calibrate.families.chain.sampled",
     "MarkovTree": "pdp_calibrate.families.network.tree",
     "MixingChain": "pdp_calibrate.families.network.mixing_chain",
     "Network": "pdp_calibrate.families.network.network",

@@ -225,7 +225,8 @@ def refuse_missing(name: Hashable, missing: float | None) -> None:
     if missing:
         raise ModelError(
             f"column {name} has missing values: say what they mean with missing= (--missing) where"
-            " a question takes it, or recode them; dropping rows changes public numbers."
+            " a question takes it, with MarkovChainEstimator(missing='absent') for states along"
+            " time, or recode them; dropping rows changes public numbers."
         )
 
 

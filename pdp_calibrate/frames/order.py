@@ -477,6 +477,11 @@ class Steps:
         self._times = times
         self._step = None if every is None else _step(every, times.column, timed=times.timed)
 
+    @property
+    def length(self) -> float:
+        """The stated length of a step, in units of ``__time__``; 1 if none is stated."""
+        return 1.0 if self._step is None else self._step
+
     def on(self, table: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         """Add these columns to a table of `GROUP` and `ORDER`, which sorts in order of time."""
         measured = self._times.kind.is_numeric() or self._times.kind.is_temporal()
@@ -536,7 +541,8 @@ class Steps:
             raise ModelError(
                 f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
                 " which the next value is not one step away. Give the length of a step with every="
-                " (--every), or fill the gaps, or split the series."
+                " (--every) where a question takes it, fill the gaps (of states:"
+                " MarkovChainEstimator(missing='absent', every=...)), or split the series."
             )
 
 

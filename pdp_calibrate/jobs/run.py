@@ -188,7 +188,9 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
     if frame is None or job.learns or "model" in job.options:
         raise QueryError(
             "where, by, missing, large and independent are about rows, with a stated correlation or"
-            " with none: a model of one column does not cover other columns."
+            " with none: a model of one column does not cover other columns. Of groups or series"
+            " with one common correlation, learned elsewhere, state correlation=(0, its upper end):"
+            " GaussianGroup(...).correlation[1]."
         )
     (job,) = with_seeds([job])
     asked = [rows_of_question(job, question, frame) for question in job.questions]

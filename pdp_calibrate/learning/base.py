@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, NoReturn, Self
 
 from scipy import stats
 from sklearn.base import BaseEstimator
@@ -13,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.arrays import checked_positive, checked_share, named_groups
 from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.coverage import Coverage, Over
 from pdp_calibrate.core.model import Model, Provenance, checked_bounds, checked_size
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.columns import kind_of, refuse_discrete
@@ -20,6 +22,17 @@ from pdp_calibrate.frames.series import OrderedSeries, ordered_series
 from pdp_calibrate.learning.private_sums import Units, units_of
 
 Source = Literal["private", "public"]
+
+
+CONFIDENCE: Final = float("0.95")
+"""The default of ``confidence=``, an object of its own.
+
+An estimator whose options leave no band then knows whether a confidence was asked for. Copies of a
+float are the same object, so clones keep it.
+"""
+
+
+_OPEN = Coverage(kind="no band")
 
 
 class FrameEstimator(BaseEstimator):
@@ -37,7 +50,9 @@ class FrameEstimator(BaseEstimator):
         """Check the arguments, learn from the rows of a frame and return the estimator."""
         del y  # scikit-learn's signature
         checked_source(self.source)
-        self.model_ = self._learned(frame, checked_budget(self.epsilon))
+        model = self._learned(frame, checked_budget(self.epsilon))
+        # What a fit does not claim is open.
+        self.model_ = model if model.coverage is not None else model.with_coverage(_OPEN)
         return self
 
     @abc.abstractmethod
@@ -47,6 +62,24 @@ class FrameEstimator(BaseEstimator):
     @property
     def _provenance(self) -> Provenance:
         return self.source if self.epsilon is None else "dp"
+
+    @property
+    def _may_test(self) -> bool:
+        """Whether tests, choices, warnings and refusals may depend on a row: rows are public."""
+        return self.source == "public" and self.epsilon is None
+
+    def _coverage(self, confidence: float | None, *, notes: Iterable[str] = ()) -> Coverage:
+        """Return the record of a set that covers with this confidence; of a point without."""
+        if confidence is None:
+            return Coverage(kind="point", notes=tuple(notes))
+        over: Over = "sampling" if self.epsilon is None else "sampling and noise"
+        return Coverage(kind="covered", confidence=confidence, over=over, notes=tuple(notes))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("confidence") is CONFIDENCE:  # the class still has it when it is read back
+            state = {name: held for name, held in state.items() if name != "confidence"}
+        return state
 
     def __getattr__(self, name: str) -> Any:
         if name == "model_":
@@ -79,16 +112,45 @@ class LongFrameEstimator(FrameEstimator):
         return named_groups(self.groups, self.by)
 
     def _model_of(
-        self, make: Callable[[int], Model], sizes: Mapping[int, int], epsilon: float | None
+        self,
+        make: Callable[[int], Model],
+        sizes: Mapping[int, int],
+        epsilon: float | None,
+        *,
+        coverage: Coverage = _OPEN,
+        upper: Callable[[int], Model] | None = None,
     ) -> Model:
-        """Return a model for each size, with their numbers; all learned by one mechanism."""
-        models = [make(size) for size in sorted(sizes)]
-        if epsilon is not None:
-            models = [model.learned_with(epsilon) for model in models]
+        """Return a model for each size, with their numbers; all learned by one mechanism.
+
+        Parameters
+        ----------
+        make
+            Returns the model of a size.
+        sizes
+            How many groups or series there are of each size.
+        epsilon
+            The budget of the mechanism; None if there is none.
+        coverage
+            What is known about the error of learning; of all sizes together.
+        upper
+            For a point, returns the set of a size that covers its error.
+        """
+
+        def marked(model: Model, above: Model | None) -> Model:
+            said = model.with_coverage(dataclasses.replace(coverage, upper=above))
+            return said if epsilon is None else said.learned_with(epsilon)
+
+        ordered = sorted(sizes)
+        above = [None if upper is None else upper(size) for size in ordered]
+        models = [marked(make(size), one) for size, one in zip(ordered, above, strict=True)]
         if sum(sizes.values()) == 1:
             return models[0]
-        blocks = Blocks(models=models, counts=[sizes[size] for size in sorted(sizes)])
-        return blocks if epsilon is None else blocks.learned_with(epsilon)
+        counts = [sizes[size] for size in ordered]
+        covering = [one for one in above if one is not None]
+        return marked(
+            Blocks(models=models, counts=counts),
+            Blocks(models=covering, counts=counts) if covering else None,
+        )
 
     def _checked_bounds(
         self, frame: Any, bounds: Any, *, what: str, instead: str
@@ -119,14 +181,20 @@ class SeriesEstimator(LongFrameEstimator):
         return units_of(frame, by=self._unit, **self._times())
 
     def _model_along(
-        self, kind: Callable[..., Model], series: OrderedSeries, epsilon: float | None, **law: Any
+        self,
+        kind: Callable[..., Model],
+        series: OrderedSeries,
+        epsilon: float | None,
+        *,
+        coverage: Coverage = _OPEN,
+        **law: Any,
     ) -> Model:
         """Return a model for each length, all with the same law."""
 
         def of_length(length: int) -> Model:
             return kind(length=length, provenance=self._provenance, **law)
 
-        return self._model_of(of_length, series.lengths, epsilon)
+        return self._model_of(of_length, series.lengths, epsilon, coverage=coverage)
 
     def _longest(self, epsilon: float | None) -> int | None:
         """Return how much of a series is used with epsilon; None, for all of it, without."""
@@ -136,11 +204,15 @@ class SeriesEstimator(LongFrameEstimator):
         if longest < 2:
             raise ModelError(f"max_length must be at least 2, got {longest}.")
         if self._unit is None:
-            raise ModelError(
-                "with epsilon, give groups=, the column that names the series: a single series is a"
-                " single unit, which differential privacy hides completely."
-            )
+            self._refuse_single()
         return longest
+
+    @staticmethod
+    def _refuse_single() -> NoReturn:
+        raise ModelError(
+            "with epsilon, give groups=, the column that names the series: a single series is a"
+            " single unit, which differential privacy hides completely."
+        )
 
 
 def checked_source(source: str) -> None:
@@ -157,6 +229,33 @@ def checked_budget(epsilon: object) -> float | None:
 def checked_confidence(confidence: object) -> float | None:
     """Return the confidence, None for none, or raise unless it lies between 0 and 1."""
     return None if confidence is None else checked_share(confidence, "confidence")
+
+
+def confidence_for(
+    confidence: object, *, epsilon: float | None, no_band: str | None = None
+) -> float | None:
+    """Return the confidence of the set to learn, None for a single law, or raise.
+
+    Parameters
+    ----------
+    confidence
+        What the estimator was given, or `CONFIDENCE`.
+    epsilon
+        The budget for learning. What noise did to an estimate must be covered where it can be.
+    no_band
+        Why no band is known for what is asked; None if there is one.
+    """
+    sure = checked_confidence(confidence)
+    if no_band is not None:
+        if sure is None or confidence is CONFIDENCE:
+            return None
+        raise ModelError(f"confidence = {sure:.4g} cannot be kept here: {no_band}")
+    if sure is None and epsilon is not None:
+        raise ModelError(
+            "with epsilon the set must cover the noise of the fit: give confidence= a number such"
+            " as 0.95, got None."
+        )
+    return sure
 
 
 def checked_limit(limit: object, what: str, unit: str) -> int:

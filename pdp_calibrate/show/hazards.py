@@ -17,7 +17,7 @@ from pdp_calibrate.core.numbers import at_most, ordinary
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
-from pdp_calibrate.show.words import is_clamped, kind_of_noise, source
+from pdp_calibrate.show.words import coverage_in_full, is_clamped, kind_of_noise, source
 
 Status = Literal["settled", "stated", "open"]
 """Proved or done by the library; true if what was stated is true; for the person who signs."""
@@ -154,14 +154,14 @@ def _learning(model: Model | None) -> Hazard:
             answer="The model was learned from the secret rows without differential privacy, so the"
             " amount of noise reveals something about them. That is not counted in ε.",
         )
-    learned = model.estimation_epsilon
-    spent = (
-        "" if learned is None else f" That cost ε = {ordinary(learned)}, which the total counts."
-    )
+    budget, coverage = model.estimation_epsilon, model.coverage
+    spent = "" if budget is None else f" That cost ε = {ordinary(budget)}, which the total counts."
+    said = " ".join(coverage_in_full(model))
+    status: Status = "settled" if model.provenance == "dp" else "stated"
     return Hazard(
         name=name,
-        status="settled" if model.provenance == "dp" else "stated",
-        answer=f"The model was {source(model)}.{spent}",
+        status="open" if coverage is not None and coverage.is_open else status,
+        answer=f"The model was {source(model)}.{spent} {said}".rstrip(),
     )
 
 

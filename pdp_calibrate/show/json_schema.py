@@ -459,6 +459,19 @@ def json_schema() -> dict[str, Any]:
         "Witness": _WITNESS,
         "Bracket": _BRACKET,
         "Entry": _ENTRY,
+        "Coverage": described(
+            "How a model was learned, and what is covered of its error.",
+            record(kind=one_of("covered", "point", "no band"))
+            | {
+                "properties": {
+                    "kind": one_of("covered", "point", "no band"),
+                    "confidence": POSITIVE,
+                    "over": one_of("sampling", "sampling and noise"),
+                    "notes": items(TEXT),
+                    "upper": ref("Model"),
+                }
+            },
+        ),
         "Model": described("How the tuples are correlated.", anything_of(*map(ref, models))),
     }
     return {
@@ -489,6 +502,7 @@ def _family(model: type[Model]) -> Schema:
         names=NAMES,
         provenance=one_of("assumed", "public", "dp", "private"),
     )
+    head["properties"]["coverage"] = ref("Coverage")
     withheld = {"not": {"anyOf": [{"required": [name]} for name in fields]}}
     return described(f"{model.dependence or model.__name__}.".capitalize(), head) | {
         "if": {"properties": {"provenance": {"const": "private"}}},

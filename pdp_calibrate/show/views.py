@@ -246,7 +246,7 @@ def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
     values, lowers, plain = [], [], []
     for known in numbers:
         exactly = [
-            one.against(dataclasses.replace(one.knowledge, fewest=known, most=known))
+            _side_by_side(one).against(dataclasses.replace(one.knowledge, fewest=known, most=known))
             for one in problems
         ]
         found = _leak(calibration, exactly, calibration.scale, seconds)
@@ -269,6 +269,13 @@ def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
         plain=tuple(plain),
         worst=attacks,
         among=among,
+    )
+
+
+def _side_by_side(problem: Problem) -> Problem:
+    """Return the problem with confidence bands that hold for all adversaries shown at once."""
+    return dataclasses.replace(
+        problem, measure=dataclasses.replace(problem.measure, side_by_side=True)
     )
 
 
@@ -475,7 +482,7 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
         return None
     if isinstance(model, Blocks | ModelSet):
         return None
-    (problem,) = _problems(calibration)
+    problem = _side_by_side(*_problems(calibration))
     names: tuple[Hashable, ...] = model.names
     leakages = {}
     for place, target in enumerate(names):

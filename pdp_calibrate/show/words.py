@@ -303,6 +303,53 @@ def source(model: Model) -> str:
     return _SOURCES[model.provenance]
 
 
+_NOT_COVERED = (
+    "The error of learning is not covered: where the truth is more correlated than what was"
+    " learned, more leaks than is said here, up to what the scale leaks about a group whose members"
+    " depend on each other in any way."
+)
+
+
+def learned(model: Model) -> str | None:
+    """Say in a phrase how a model was learned and what is covered; None if it was not learned.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.core.coverage import Coverage
+    >>> from pdp_calibrate.families.gaussian.alike import GaussianSeries
+    >>> series = GaussianSeries(length=9, correlation=0.5, bounds=(0, 1), provenance="public")
+    >>> known = Coverage(kind="covered", confidence=0.95, over="sampling and noise")
+    >>> learned(series.with_coverage(known))
+    'learned, covered at 0.95 over sampling and noise'
+    >>> learned(series.with_coverage(Coverage(kind="no band"))), learned(series)
+    ('learned, no band (open)', None)
+    """
+    coverage = model.coverage
+    if coverage is None:
+        return None
+    if coverage.is_open:
+        return f"learned, {coverage.kind} (open)"
+    return f"learned, covered at {coverage.confidence:.4g} over {coverage.over}"
+
+
+def coverage_in_full(model: Model) -> list[str]:
+    """Say what is covered of the error of learning, what a miss costs, and what is assumed."""
+    coverage, said = model.coverage, learned(model)
+    if coverage is None or said is None:
+        return []
+    found = [f"The model was {said}."]
+    if coverage.confidence is None:
+        found.append(_NOT_COVERED)
+    else:
+        found.append(
+            f"The truth is outside what was learned with probability at most"
+            f" β = {1 - coverage.confidence:.2g}. That is no δ: where it is outside, the answer"
+            " leaks at most what its scale leaks about a group whose members depend on each other"
+            " in any way. Whoever knows the correlation inside one group better is not covered."
+        )
+    return [*found, *coverage.notes]
+
+
 def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
     """List the assumptions of the guarantee: if one of these fails, it may fail too."""
     parts = members(model)
@@ -311,7 +358,8 @@ def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False
     else:
         law = "" if model.assuming is None else f", assuming {model.assuming}"
         found = [f"The model is right{law}: {model.in_words()}; {source(model)}."]
-    if model.certainty is not None:
+    found += coverage_in_full(model)
+    if model.certainty is not None and model.coverage is None:
         found.append(model.certainty)
     found += _of_adversaries(adversaries, parts, clamped=clamped)
     if clamped:
@@ -376,6 +424,13 @@ def plain_dp(calibration: AnyCalibration, leak: Leakage | None) -> str:
         return "Plain differential privacy would have added no noise at all."
     epsilon = calibration.epsilon
     scale = number(calibration.baselines["dp"]) + unit(calibration.queries[0])
+    coverage = calibration.model.coverage
+    if leak.value <= epsilon * (1 + 1e-9) and coverage is not None and coverage.is_open:
+        return (
+            f"Plain differential privacy would have used scale {scale}, as if everyone were"
+            " independent. That would be enough if what was learned were the truth, which nothing"
+            " here covers."
+        )
     if leak.value <= epsilon * (1 + 1e-9):
         return (
             f"Plain differential privacy (scale {scale}) would have been enough here:"

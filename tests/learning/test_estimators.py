@@ -29,9 +29,12 @@ def test_a_private_source_is_the_default_and_warns():
 
 def test_no_unseen_cell_counts_as_impossible():
     frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
-    model = pdp.TableEstimator(domains={"a": [0, 1, 2]}).fit(frame).model_
-    assert model.domains[0] == (0, 1, 2)
-    assert (model.probabilities > 0).all()
+    for rows, members in ((frame, 2), (pd.concat([frame] * 30), 1)):
+        model = pdp.TableEstimator(domains={"a": [0, 1, 2]}).fit(rows).model_
+        assert model.domains[0] == (0, 1, 2)
+        tables = model.models if members == 2 else (model,)
+        assert len(tables) == members
+        assert all((table.probabilities > 0).all() for table in tables)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Learning under differential privacy: what one unit can change, and what comes out."""
 
-import warnings
+import contextlib
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.support.marks import examples
-from tests.support.private_fits import LARGEST, LONGEST, estimators, neighbours
+from tests.support.private_fits import LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")
@@ -34,6 +34,12 @@ def handed(monkeypatch):
     return calls
 
 
+def drawn_for(estimator, frame):
+    """Learn, as far as the noise: with so few rows some fits cannot cover it and are refused."""
+    with contextlib.suppress(pdp.ModelError):
+        estimator.fit(frame)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_unit_moves_the_likelihood_by_more_than_epsilon(kind, handed):
     """Laplace noise of scale b turns a change of Σ|s−s'| into a log ratio of Σ|s−s'|/b, exactly."""
@@ -43,7 +49,7 @@ def test_no_unit_moves_the_likelihood_by_more_than_epsilon(kind, handed):
         frames = neighbours(kind, rng)
         handed.clear()
         for frame in frames:
-            estimators(0.7)[kind].fit(frame)
+            drawn_for(estimators(0.7)[kind], frame)
         (first, scale), (second, same) = handed
         assert scale == same
         assert all(isinstance(number, int) for number in first)
@@ -80,7 +86,8 @@ def test_one_value_attains_the_bound_on_moments():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_budget_goes_with_the_model(kind):
-    frame, _ = neighbours(kind, np.random.default_rng(1))
+    units = 4000 if kind == "gaussian" else 6  # of few rows the noise cannot be covered
+    frame, _ = neighbours(kind, np.random.default_rng(1), units=units)
     model = estimators(0.25)[kind].fit(frame).model_
     assert model.provenance == "dp"
     assert model.estimation_epsilon == 0.25
@@ -103,16 +110,17 @@ def test_learning_twice_draws_new_noise():
     low=st.floats(-1e6, 0),
     width=st.floats(1e-6, 1e6),
 )
-def test_a_covariance_is_always_positive_definite(rows, epsilon, low, width):
-    frame = pd.DataFrame(rows, columns=["x", "y", "z"])
+def test_a_covariance_is_positive_definite_or_refused(rows, epsilon, low, width):
+    frame = pd.DataFrame(rows * 20, columns=["x", "y", "z"])
     bounds = {"x": (low, low + width), "y": (0.0, 10.0), "z": (-5.0, 15.0)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pdp.ModelFitWarning)
-        model = pdp.GaussianEstimator(bounds=bounds, epsilon=epsilon).fit(frame).model_
-    half = model.widths / 2
-    assert np.linalg.eigvalsh(model.covariance / np.outer(half, half))[0] > 0
-    np.linalg.cholesky(model.covariance)
-    assert np.all(model.mean >= [low_end for low_end, _ in model.bounds])
+    try:
+        ball = pdp.GaussianEstimator(bounds=bounds, epsilon=epsilon).fit(frame).model_
+    except pdp.ModelError as error:
+        assert "too large" in str(error) or "needs at least" in str(error)  # noqa: PT017
+        return
+    half = ball.center.widths / 2
+    assert 0 < ball.radius < 1
+    assert np.linalg.eigvalsh(ball.center.covariance / np.outer(half, half))[0] > 0
 
 
 @examples(100, 500)
@@ -124,7 +132,9 @@ def test_a_table_is_always_a_table(rows, epsilon):
     frame = pd.DataFrame(rows, columns=["a", "b"])
     domains = {"a": [0, 1, 2], "b": [False, True]}
     structure = "joint" if len(rows) < 8 else "chow-liu"
-    estimator = pdp.TableEstimator(domains=domains, epsilon=epsilon, structure=structure)
+    estimator = pdp.TableEstimator(
+        domains=domains, epsilon=epsilon, structure=structure, smoothing=0.5
+    )
     model = estimator.fit(frame).model_
     assert np.all(model.probabilities > 0)
     assert model.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
@@ -194,8 +204,8 @@ def test_with_a_large_budget_the_fit_is_that_without_noise(kind):
         (pdp.MarkovChainEstimator(epsilon=1.0, by="who", states=[0, 1], max_length=1),
          "at least 2, got 1"),
         (pdp.MarkovChainEstimator(epsilon=1.0, states=[0, 1], max_length=5), "a single series is"),
-        (pdp.GaussianSeriesEstimator(epsilon=1.0, by="who"), "bounds="),
-        (pdp.GaussianSeriesEstimator(epsilon=1.0, by="who", bounds=(0, 1)), "max_length="),
+        (pdp.GaussianSeriesEstimator(value="load", epsilon=1.0, by="who"), "bounds="),
+        (pdp.GaussianSeriesEstimator(value="load", epsilon=1.0, bounds=(0, 1)), "groups="),
     ],
 )  # fmt: skip
 def test_what_would_not_be_private_is_refused(estimator, message):
@@ -262,12 +272,11 @@ def test_a_range_of_correlations_holds_for_the_noise_too():
         values = correlated(rng, 4000, rho=0.3).clip(-5, 5)
         frame = pd.DataFrame({"home": np.repeat(np.arange(4000), 3), "x": values.ravel()})
         low, high = estimator.fit(frame).model_.models[0].correlation
-        covered += low <= 0.3 <= high
-        widths.append(high - low)
+        assert low == 0  # assumed, and said
+        covered += high >= 0.3
+        widths.append(high - 0.3)
     assert covered >= stats.binom.ppf(1e-11, 40, 0.9)
-    plain = pdp.GroupEstimator(by="home", value="x", bounds=(-5, 5), confidence=0.9)
-    assert np.diff(plain.fit(frame).model_.models[0].correlation)[0] < min(widths)
-    assert max(widths) < 1
+    assert -0.1 < min(widths) <= max(widths) < 0.15
 
 
 def test_too_much_noise_for_the_confidence_is_refused():
@@ -278,23 +287,6 @@ def test_too_much_noise_for_the_confidence_is_refused():
         pdp.GaussianEstimator(bounds=(-6, 6), confidence=0.9, epsilon=0.1).fit(frame)
     with pytest.raises(pdp.ModelError, match="needs at least"):
         pdp.GaussianEstimator(bounds=(-6, 6), confidence=0.9, epsilon=9.0).fit(frame[:12])
-    with pytest.raises(pdp.ModelError, match="column b has values outside its bounds"):
-        pdp.GaussianEstimator(bounds={"a": (-9, 9), "b": (-1, 1), "c": (-9, 9)}, confidence=0.9,
-                              epsilon=9.0).fit(frame)  # fmt: skip
-    homes = pd.DataFrame({"who": np.repeat(np.arange(100), 3), "load": rows[:100].ravel()})
-    group = pdp.GroupEstimator(
-        by="who", value="load", bounds=(-6, 6), confidence=0.9, epsilon=0.1, max_group_size=LARGEST
-    )
-    with pytest.raises(pdp.ModelError, match="noise of the estimation is too large"):
-        group.fit(homes)
-    with pytest.raises(pdp.ModelError, match="column load has values outside"):
-        group.set_params(bounds=(-0.5, 0.5)).fit(homes)
-
-
-def test_little_signal_under_much_noise_is_called_out():
-    frame = pd.DataFrame(correlated(np.random.default_rng(1), 50), columns=list("abc"))
-    with pytest.warns(pdp.ModelFitWarning, match="noise of the estimation"):
-        pdp.GaussianEstimator(bounds=(-4, 4), epsilon=0.01).fit(frame)
 
 
 def test_noise_on_moments_has_the_law_it_says():
@@ -316,10 +308,10 @@ def test_frames_of_another_library_give_the_same_sums(kind, handed):
     polars = pytest.importorskip("polars")
     frame, _ = neighbours(kind, np.random.default_rng(2))
     shuffled = frame.sample(frac=1, random_state=0, ignore_index=True)
-    if "who" in frame and kind in ("chain", "started", "series"):
-        shuffled = frame  # without order_by the order of rows counts
+    if "who" in frame and kind != "binary":
+        shuffled = frame  # without order_by or role the order of rows counts
     for one in (frame, polars.from_pandas(shuffled)):
-        estimators(1.0)[kind].fit(one)
+        drawn_for(estimators(1.0)[kind], one)
     assert handed[0] == handed[1]
 
 

@@ -21,7 +21,7 @@ FORMULA = r"$\frac$ & </script> “収入” " + "long" * 20
 
 def released():
     children = wheeze()
-    model = pdp.TableEstimator(source="public").fit(children).model_
+    model = pdp.TableEstimator(smoothing=0.5, source="public").fit(children).model_
     ledger = pdp.Ledger(model, epsilon=3.0)
     cal = pdp.calibrate(model, pdp.Count(values={1}), epsilon=1.0)
     release = cal.release(children, ledger=ledger)

@@ -86,9 +86,7 @@ def group_of_two_values(
     size = group.size
     if size > COMPOSED_MEMBERS:
         return None
-    with np.errstate(divide="ignore"):
-        log_masses = np.log(group.count_probabilities)
-    log_masses = log_masses - [math.log(math.comb(size, ones)) for ones in range(size + 1)]
+    log_masses = group.log_law - [math.log(math.comb(size, ones)) for ones in range(size + 1)]
     worst = step if knowledge.most == size - 1 else 0.0
     for known in range(knowledge.fewest, min(knowledge.most, size - 2) + 1):
         worst = max(worst, _with_known(log_masses, size, known, step, by_count=by_count))

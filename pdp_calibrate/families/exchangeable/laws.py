@@ -151,10 +151,8 @@ class BinaryLaws(GroupLaws):
     def __init__(self, problem: Problem, group: BinaryGroup, added: FloatArray) -> None:
         super().__init__(problem, added)
         self.step = float(self.added[1] - self.added[0])
-        with np.errstate(divide="ignore"):
-            log_law = np.log(group.count_probabilities)
         ways = log_choices(self.size)
-        self.log_weights = without_members(log_law - ways, len(self.members_out))
+        self.log_weights = without_members(group.log_law - ways, len(self.members_out))
         sizes = np.abs(self.log_weights)
         largest = float(sizes.max())
         if largest == math.inf:

@@ -108,6 +108,12 @@ class BinaryGroup(_Exchangeable):
         self._settle_numbered(names, len(law) - 1, provenance, count_probabilities=law)
 
     @property
+    def log_law(self) -> FloatArray:
+        """The log-probability of 0, 1, …, m ones; −inf where it is impossible."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.count_probabilities))
+
+    @property
     def domains(self) -> tuple[Domain, ...]:
         """0 and 1, once per member."""
         return ((0, 1),) * self.size
@@ -141,12 +147,10 @@ class BinaryGroup(_Exchangeable):
         for axis, place in fixed.items():
             drawn[:, axis] = place
         ones = sum(fixed.values())
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.count_probabilities)
         counts = np.arange(len(unknown) + 1)
         # The other members are exchangeable again: given their count, all ways are equally likely.
-        logs = logs[ones + counts] - _log_binomials(size)[ones + counts]
-        logs += _log_binomials(len(unknown))
+        logs = self.log_law[ones + counts] - log_binomials(size)[ones + counts]
+        logs += log_binomials(len(unknown))
         masses = np.exp(logs - logs.max())
         found = rng.choice(counts, size=number, p=masses / masses.sum())
         ranks = rng.random((number, len(unknown))).argsort(axis=1)
@@ -264,7 +268,7 @@ def log_ways(counts: Counts) -> float:
     return math.log(ways)
 
 
-def _log_binomials(size: int) -> FloatArray:
+def log_binomials(size: int) -> FloatArray:
     """Return log C(size, count) for every count."""
     steps = np.log(np.arange(1, size + 1))
     factorials = np.concatenate([[0.0], np.cumsum(steps)])

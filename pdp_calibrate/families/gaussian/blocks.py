@@ -52,16 +52,11 @@ class Block:
         return search_tau(self.instance, self.precision)
 
 
-def blocks_of(
-    problem: Problem, weights: FloatArray, *, functions: int | None = None
-) -> list[Block]:
-    """Return the blocks that hold a target.
-
-    `functions` linear functions are bounded together: by default the sign patterns of the answer.
-    """
+def blocks_of(problem: Problem, weights: FloatArray) -> list[Block]:
+    """Return the blocks that hold a target."""
     blocks = []
     for positions in components(problem.model):
-        instance = instance_of(problem, weights, positions, functions=functions)
+        instance = instance_of(problem, weights, positions)
         if instance is not None:
             named = problem.knowledge.known
             known = None if named is None else [k for k, p in enumerate(positions) if p in named]
@@ -90,13 +85,8 @@ def components(model: Model) -> list[list[int]]:
     return [np.flatnonzero(labels == label).tolist() for label in range(number)]
 
 
-def instance_of(
-    problem: Problem, weights: FloatArray, block: list[int], *, functions: int | None = None
-) -> Instance | None:
-    """Rescale one block; None if no target lies in it.
-
-    `functions` linear functions are bounded together: by default the sign patterns of the answer.
-    """
+def instance_of(problem: Problem, weights: FloatArray, block: list[int]) -> Instance | None:
+    """Rescale one block; None if no target lies in it."""
     knowledge = problem.knowledge
     places = {position: place for place, position in enumerate(block)}
     targets = tuple(places[target] for target in knowledge.targets if target in places)
@@ -110,12 +100,11 @@ def instance_of(
     covariance, coordinates, factors = rescaled(
         arranged(center.covariance, block), weights[:, block], center.widths[block]
     )
-    number = functions or 2 ** (len(weights) - 1)
     return Instance(
         covariance=covariance,
         coordinates=coordinates,
         factors=factors,
-        multipliers=multipliers_of(problem.model, functions=number)[: len(block)].copy(),
+        multipliers=multipliers_of(problem)[: len(block)].copy(),
         targets=targets,
         fewest=fewest,
         most=most,

@@ -15,9 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Composer, Problem, Releases, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.tuning import SIGNED_ANSWERS
-from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
-from pdp_calibrate.families.gaussian.sets import SampledGaussian
 
 
 class ShiftComposer(Composer):
@@ -32,6 +30,9 @@ class ShiftComposer(Composer):
             return None
         total = self.moved_tuples(releases.problem) * releases.dp_epsilon
         for part in self.parts(releases.problem):
+            # Later scales depend on the sample: what is worst does too, and so must not be fixed.
+            follows = dataclasses.replace(part.measure, more_follows=True)
+            part = dataclasses.replace(part, measure=follows)
             found, _ = worst([part], 1.0, deadline=deadline)
             total = (total + found.upper) * ROUND_UP if total else found.upper
         return total
@@ -61,8 +62,6 @@ def few_directions(leaf: Problem) -> list[Problem]:
     columns = np.column_stack(weights)  # coordinates × tuples
     groups = _parallel(columns)
     chunks = [groups[k : k + SIGNED_ANSWERS] for k in range(0, len(groups), SIGNED_ANSWERS)]
-    if len(chunks) > 1 and isinstance(leaf.model, SampledGaussian):
-        raise UnsupportedQueryError("bands of a sample hold for one list of queries at a time.")
     return [_of_coordinates(leaf, [chunk for group in some for chunk in group]) for some in chunks]
 
 

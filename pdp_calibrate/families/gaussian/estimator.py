@@ -10,24 +10,31 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import Bounds, Model, checked_bounds
 from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.learning.base import (
+    CONFIDENCE,
     FrameEstimator,
     Source,
-    checked_confidence,
+    confidence_for,
 )
 from pdp_calibrate.learning.gaussianity import Normality, normality
 from pdp_calibrate.learning.moments import Moments, moments_of
-from pdp_calibrate.learning.private_sums import numbers_of, refuse_outside
+from pdp_calibrate.learning.private_sums import numbers_of
 
 Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 
 
 _METHODS: tuple[str, ...] = get_args(Method)
+
+_CLIPPED = (
+    "Every row is assumed to lie inside the bounds of its columns: values outside were clipped, and"
+    " what that changes is not covered."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -39,22 +46,24 @@ class GaussianEstimator(FrameEstimator):
     covariance
         ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
         ``"graphical-lasso"`` (cross-validated, which needs the rows in memory), all on standardised
-        columns. ``"auto"`` is
-        ``"ledoit-wolf"``, and the sample covariance where a confidence is asked for.
+        columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no confidence is
+        asked for, or where there are fewer than two rows more than columns and none is given.
     bounds
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
     confidence
-        None fits one law and makes no claim about its error. A number such as 0.95 fits a set of
-        laws that fails to cover the truth with probability at most 1 − confidence, over the
-        sample, if the rows are Gaussian.
+        Fit a set of laws that fails to cover the truth with probability at most 1 − confidence,
+        over the sample, if the rows are Gaussian. None fits one law, a point: nothing covers its
+        error; not with `epsilon`, where the set covers the noise too. A shrunk covariance has no
+        band: there an omitted confidence gives a law marked so, and a number raises. Of public
+        rows, calibrating a point warns where its scale leaks far more under the set.
     epsilon
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
-        Values are clipped to their bounds, noise goes on means of values and of products, and the
-        covariance is repaired to be positive definite; its relative error grows with the square
-        of the number of columns. With `confidence` the set is a Loewner ball that covers the
-        noise too; values outside the bounds raise an error instead of being clipped, and so does
-        noise too large to rule anything out. Sample covariance only.
+        Values are clipped to their bounds, noise goes on means of values and of products; the
+        relative error of the covariance grows with the square of the number of columns. The set is
+        a Loewner ball that covers the noise too, and noise too large to rule anything out raises;
+        what clipping changes is not covered: choose bounds that hold all values. Sample covariance
+        only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical.
@@ -64,7 +73,7 @@ class GaussianEstimator(FrameEstimator):
     model_ : Gaussian, SampledGaussian or LoewnerBall
         The fitted law, or set of laws.
     diagnostics_ : Normality or None
-        How Gaussian the rows look; None with too few rows to say, and with `epsilon`.
+        How Gaussian public rows look; None with too few rows to say, and of private rows.
 
     Examples
     --------
@@ -72,44 +81,64 @@ class GaussianEstimator(FrameEstimator):
     >>> rows = np.random.default_rng(0).normal(size=(200, 2)) @ [[1, 0.5], [0, 1]]
     >>> frame = pd.DataFrame(rows, columns=["father", "son"])
     >>> GaussianEstimator(bounds=(-4, 4), source="public").fit(frame).model_
+    SampledGaussian(Gaussian(father, son; public), 0.95 confidence)
+    >>> GaussianEstimator(bounds=(-4, 4), confidence=None, source="public").fit(frame).model_
     Gaussian(father, son; public)
     """
 
     covariance: Method = "auto"
     bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None
-    confidence: float | None = None
+    confidence: float | None = CONFIDENCE
     epsilon: float | None = None
     source: Source = "private"
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Fit the model to a frame with one column per tuple and one row per instance."""
-        checked_confidence(self.confidence)
         if self.covariance not in _METHODS:
             raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
-        if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
-            raise ModelError(
-                f"confidence needs the sample covariance, got covariance={self.covariance!r}:"
-                " confidence bands hold around the sample covariance only; a shrunk one can lie"
-                " outside its own bands. Use covariance='empirical', or leave confidence out."
-            )
+        shrinks = self.covariance not in {"auto", "empirical"}
+        sure = confidence_for(
+            self.confidence,
+            epsilon=epsilon,
+            no_band=f"it needs the sample covariance, got covariance={self.covariance!r}; a shrunk"
+            " one can lie outside its own bands. Use covariance='empirical', or leave confidence"
+            " out."
+            if shrinks
+            else None,
+        )
         if epsilon is not None:
             self.diagnostics_ = None
-            return self._fit_privately(frame, epsilon)
+            covered = self._coverage(sure, notes=(_CLIPPED,))
+            return self._fit_privately(frame, epsilon, sure).with_coverage(covered)
         moments = moments_of(frame)
-        found = fitted_model(
-            moments,
-            covariance=self.covariance,
-            bounds=bounds_for(self.bounds, moments.names),
-            confidence=self.confidence,
-            provenance=self.source,
-        )
-        self.diagnostics_ = normality(moments)
+        need = len(moments.names) + 2
+        few = self.covariance == "auto" and moments.rows < need
+        if few and self.confidence is CONFIDENCE:  # the number of rows is public
+            sure = None
+        ranges = checked_bounds(bounds_for(self.bounds, moments.names), len(moments.names))
+
+        def fitted(confidence: float | None) -> Gaussian | SampledGaussian:
+            return fitted_model(
+                moments,
+                covariance=self.covariance,
+                bounds=ranges,
+                confidence=confidence,
+                provenance=self.source,
+            )
+
+        found = fitted(sure)
+        self.diagnostics_ = normality(moments) if self._may_test else None
         if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
             warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=3)
-        return found
+        if sure is not None:
+            return found.with_coverage(self._coverage(sure))
+        if shrinks or moments.rows < need:
+            return found.with_coverage(Coverage(kind="no band"))
+        upper = fitted(float(CONFIDENCE)) if self._may_test else None
+        return found.with_coverage(Coverage(kind="point", upper=upper))
 
-    def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
-        if self.covariance not in {"auto", "empirical"}:
+    def _fit_privately(self, frame: Any, epsilon: float, confidence: float | None) -> LoewnerBall:
+        if confidence is None:
             raise ModelError(
                 f"epsilon needs the sample covariance, got covariance={self.covariance!r}: the"
                 " amount of shrinkage would be read from the rows. Use covariance='empirical'."
@@ -118,7 +147,7 @@ class GaussianEstimator(FrameEstimator):
         bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
         if len(matrix) < 2:
             raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
-        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=self.confidence)
+        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=confidence)
 
 
 def fitted_model(
@@ -163,31 +192,21 @@ def privately_fitted(
     bounds: tuple[tuple[float, float], ...],
     *,
     epsilon: float,
-    confidence: float | None,
-) -> Gaussian | LoewnerBall:
-    """Return the law, or with a confidence the ball of laws, learned under ε-DP from the rows."""
-    if confidence is not None:
-        refuse_outside(matrix, bounds, names)
+    confidence: float,
+) -> LoewnerBall:
+    """Return the ball of laws learned under ε-DP from the rows, with this confidence."""
     found = private_moments(matrix, bounds, epsilon=epsilon)
-    radius = None if confidence is None else ball_radius(found, confidence=confidence)
-    covariance, changed = found.repaired() if radius is None else (found.covariance, False)
-    if changed:
-        warnings.warn(
-            "the noise of the estimation is as large as the covariance itself: correlations below"
-            " it were lost. More rows, a larger epsilon or narrower bounds help.",
-            ModelFitWarning,
-            stacklevel=5,
-        )
+    radius = ball_radius(found, confidence=confidence)
     lows, highs = np.array(bounds).T
     half = highs / 2 - lows / 2
     center = Gaussian(
         mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
-        covariance=covariance * np.outer(half, half),
+        covariance=found.covariance * np.outer(half, half),
         bounds=bounds,
         names=names,
         provenance="dp",
     ).learned_with(epsilon)
-    return center if radius is None else LoewnerBall(center=center, radius=radius)
+    return LoewnerBall(center=center, radius=radius)
 
 
 def bounds_for(

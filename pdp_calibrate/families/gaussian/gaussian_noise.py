@@ -204,12 +204,11 @@ def _rescaled(problem: Problem, rows: FloatArray, positions: list[int]) -> Insta
         factors = np.ldexp(center.widths[positions] * (1 + 8 * UNIT_ROUNDOFF), -exponents)
     if not np.all(np.isfinite(factors)):
         raise PdpError("the ranges are too wide for their variances in floating point.")
-    multipliers = multipliers_of(problem.model, functions=len(rows))
     return Instance(
         covariance=np.ldexp(np.ldexp(covariance, -exponents), -exponents[:, np.newaxis]),
         coordinates=np.ldexp(rows[:, positions], exponents),
         factors=factors,
-        multipliers=multipliers[: len(positions)].copy(),
+        multipliers=multipliers_of(problem)[: len(positions)].copy(),
         targets=(),
         fewest=0,
         most=len(positions) - 1,
@@ -278,11 +277,14 @@ class Shifts:
 
 def _one_by_one(problem: Problem) -> list[Engine]:
     """Return one engine for Laplace noise per answer: at scale σ each bounds its shift over σ."""
-    contributions = problem.contributions
+    contributions, asked = problem.contributions, problem.measure
+    measure = dataclasses.replace(
+        LAPLACE, more_follows=asked.more_follows, side_by_side=asked.side_by_side
+    )
     return [
         engine_of(
             dataclasses.replace(
-                problem, contributions=_coordinate(contributions, place), measure=LAPLACE
+                problem, contributions=_coordinate(contributions, place), measure=measure
             )
         )
         for place in range(contributions.coordinates)

@@ -25,8 +25,6 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.sets import LoewnerBall
 from pdp_calibrate.learning.private_sums import noisy_sums, resolution, whole_steps
 
-_SMALLEST_RATIO = 1e-9  # of eigenvalues: far above rounding, far below any noise
-
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateMoments:
@@ -42,27 +40,6 @@ class PrivateMoments:
     """The scale of the noise on each mean of values, and of products."""
     step: float
     """How far rounding to whole steps moves a value, at most."""
-
-    @property
-    def spread(self) -> float:
-        """Approximate standard deviation of the noise on an entry of the covariance."""
-        return math.sqrt(2) * self.scale * self.rows / (self.rows - 1)
-
-    def repaired(self) -> tuple[FloatArray, bool]:
-        """Return a positive definite covariance, and whether anything was changed.
-
-        Eigenvalues below the noise carry no information: they are raised to its level. None exceeds
-        n, because no variance of a value in [−1, 1] exceeds 1.
-        """
-        size = len(self.mean)
-        values, axes = np.linalg.eigh(self.covariance)
-        highest = float(np.clip(values[-1], 0.0, size))
-        floor = min(float(size), max(self.spread, _SMALLEST_RATIO * highest, 1e-300))
-        if values[0] >= floor and values[-1] <= size:
-            return self.covariance, False
-        kept = np.clip(values, floor, float(size))
-        repaired = (axes * kept) @ axes.T
-        return repaired / 2 + repaired.T / 2, True
 
     def row_errors(self, failure: float) -> FloatArray:
         """Bound Σ_k |E_jk| for every row j of the error E, except with probability `failure`.
@@ -152,7 +129,6 @@ def ball_radius(found: PrivateMoments, *, confidence: float) -> float:
     if not radius < 1 - 1e-9:
         raise ModelError(
             f"the noise of the estimation is too large for a confidence of {confidence:.4g}: no"
-            " covariance could be ruled out. More rows, a larger epsilon or narrower bounds help;"
-            " without confidence the fit makes no claim about its error."
+            " covariance could be ruled out. More rows, a larger epsilon or narrower bounds help."
         )
     return radius * (1 + 1e-9)

@@ -16,9 +16,8 @@ In whitened coordinates of (x_i, residual of f) the coefficient moves by √(…
 ‖E‖ ≤ τ, largest at τ/√(1−τ²). Exact, attained by a covariance inside the ball.
 
 *Sample of N Gaussian rows.* With k tuples known, (β̂−β) over its standard error is a Student t
-variable with ν = N−k−2 degrees of freedom, and the standard error is √(…)/√ν. Spending the failure
-probability as η = (1−confidence)/(n²·C(n−1,k)) on each of the n·C(n−1,k) adversaries who know k
-tuples, for each k, the bands hold all together.
+variable with ν = N−k−2 degrees of freedom, and the standard error is √(…)/√ν. How wide a band has
+to be depends on what is claimed; see `multipliers_of`.
 
 `witness_of` names who attains a leakage, in the user's names and units.
 """
@@ -30,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import betaincinv, gammaln, stdtrit
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
@@ -117,24 +116,53 @@ def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
     return values, (slopes + errors).max(axis=0) * instance.factors - values
 
 
-def multipliers_of(model: Model, *, functions: int) -> FloatArray:
+def multipliers_of(problem: Problem) -> FloatArray:
     """Return m per number of tuples known; the strongest adversary needs no covariance.
 
-    `functions` says how many linear functions are bounded together.
+    Theorem 11 (docs/theory). Of a sample, with β = 1 − confidence and ν = N−k−2:
+
+    - the worst adversary of one query, or of a list with fixed shares: one-sided t at level β,
+      because who is worst under the true law does not depend on the sample;
+    - of a clamped answer: level β/|U|, as the coefficient of each unknown tuple counts separately;
+    - several adversaries side by side: all t-bands together, two-sided;
+    - where other queries follow: bands of all linear functions and all adversaries together.
     """
+    model = problem.model
     size = len(model.names)
     found = np.zeros(size)
     if isinstance(model, LoewnerBall):
         found[:-1] = model.radius / math.sqrt((1 - model.radius) * (1 + model.radius))
     if isinstance(model, SampledGaussian):
-        known = np.arange(size - 1)
-        freedom = model.rows - known - 2
-        log_sets = gammaln(size) - gammaln(known + 1) - gammaln(size - known)
-        log_each = math.log((1 - model.confidence) / functions) - 2 * math.log(size) - log_sets
-        # Below the smallest float the quantile is infinite: a sound bound, but a useless one.
-        quantiles = -stdtrit(freedom, np.exp(log_each) / 2)
-        found[:-1] = quantiles / np.sqrt(freedom)
+        found[:-1] = np.maximum(_bands(problem, model), 0.0)
     return np.asarray(found * (1 + 1e-10))  # covers the rounding of the quantile
+
+
+def _bands(problem: Problem, model: SampledGaussian) -> FloatArray:
+    size, failure = len(model.names), 1 - model.confidence
+    known = np.arange(size - 1)
+    freedom, unknown = model.rows - known - 2, size - 1 - known
+    clamped, measure = problem.contributions.clamped, problem.measure
+    if not (measure.more_follows or measure.side_by_side):
+        # The largest leakage of the truth stands at a fixed adversary and a fixed direction; the
+        # largest band is at least the band there, so it fails only if that one band does.
+        return np.asarray(
+            -stdtrit(freedom, failure / (unknown if clamped else 1.0)) / np.sqrt(freedom)
+        )
+    # n·C(n−1,k) adversaries know k tuples, for n numbers k.
+    log_sets = gammaln(size) - gammaln(known + 1) - gammaln(size - known)
+    log_each = math.log(failure) - 2 * math.log(size) - log_sets
+    # Below the smallest float the quantile is infinite: a sound bound, but a useless one.
+    if clamped:  # whatever is asked, only the coefficients of single tuples count
+        return np.asarray(-stdtrit(freedom, np.exp(log_each) / (2 * unknown)) / np.sqrt(freedom))
+    if measure.more_follows:
+        # The largest (β̂_f−β_f)²/(standard error)² over all linear f of |U| unknown tuples is
+        # Hotelling's T², |U|·ν/(ν−|U|+1) times an F variable.
+        left = freedom - unknown + 1
+        # P(F > x) is a regularised incomplete beta function of left/(left + |U|·x).
+        share = betaincinv(left / 2, unknown / 2, np.exp(log_each))
+        return np.asarray(np.sqrt((1 - share) / share))
+    patterns = 2.0 ** (problem.contributions.coordinates - 1)
+    return np.asarray(-stdtrit(freedom, np.exp(log_each) / (2 * patterns)) / np.sqrt(freedom))
 
 
 def center_of(model: Model) -> Gaussian:
@@ -202,23 +230,24 @@ def witness_of(
         known={problem.names[k]: float(center.mean[k]) for k in order},
         secrets=center.bounds[target],
         output=-math.inf if regression.signs[0] > 0 else math.inf,
-        model=_worst_member(problem.model, regression.signs, weights, target, order),
+        model=_worst_member(problem, regression.signs, weights, target, order),
         index=problem.index,
     )
 
 
 def _worst_member(
-    model: Model, signs: FloatArray, weights: FloatArray, target: int, known: list[int]
+    problem: Problem, signs: FloatArray, weights: FloatArray, target: int, known: list[int]
 ) -> Model:
     """Return the Gaussian of a set under which this adversary learns most.
 
     In whitened coordinates of e, the residual of x_i given x_K, and y, the residual of f given
     both, add τ·[[−τ, ±√(1−τ²)], [±√(1−τ²), τ]] to the identity; nothing else changes.
     """
+    model = problem.model
     if isinstance(model, Gaussian):
         return model
     center = center_of(model)
-    slope = multipliers_of(model, functions=2 ** (len(weights) - 1))[len(known)]
+    slope = multipliers_of(problem)[len(known)]
     if slope == 0:
         return center
     decided = [*known, target]

@@ -40,12 +40,10 @@ class GaussianEngine(Engine):
         deviations = np.sqrt(np.diagonal(center_of(problem.model).covariance))
         self._units = Units.of(answers, deviations)
         weights = merged(self._units.weights(answers))
-        functions = None
         if contributions.clamped:  # bounds of clamped answers add up over coordinates
             weights = np.abs(weights).sum(axis=0, keepdims=True)
-            functions = len(problem.model.names)
         self._problem, self._weights = problem, weights
-        self._blocks = blocks_of(problem, weights, functions=functions)
+        self._blocks = blocks_of(problem, weights)
         if not self._blocks:
             raise PdpError("no adversary of the set attacks a tuple of this model.")
         self._unit = Remembered(search=self._searched)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
-from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import (
     ANY_TABLE,
     MAXIMAL_CELLS,
@@ -22,6 +23,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.table import sparse_laws
 from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.families.table.structure import (
     Correction,
@@ -70,9 +72,13 @@ class TableEstimator(FrameEstimator):
         graph is completed so that every circle of four or more columns has a chord, and each column
         is learned given those it is connected with and that come before it.
     smoothing
-        Added to every count (of the table, of each pair for a tree, of each block or family), so
-        that no unseen combination counts as impossible: the posterior mean under a symmetric
-        Dirichlet prior, 0.5 being the Jeffreys prior. With `confidence` nothing is smoothed.
+        None by default: one row, spread evenly over all cells, is added to the table (to each pair
+        of a tree, each block, each family), so that no unseen combination counts as impossible.
+        Where a table has fewer than ten rows a cell, two laws are learned instead, as a `ModelSet`:
+        counts shrunk towards independent columns, and the law that the pairs of columns show. They
+        err differently, and the worse of the two decides. A number is added to every count instead,
+        the weight of a symmetric Dirichlet prior, 0.5 being that of Jeffreys; of few rows a cell it
+        makes columns look independent. With `confidence` nothing is smoothed.
     domains
         The possible values of each column, ``{column: values}``. By default the values that
         occur, which are then treated as public.
@@ -82,13 +88,15 @@ class TableEstimator(FrameEstimator):
         up to half a width for each value. `binned` puts the middles into a frame, which is
         what to release about. Values outside raise.
     confidence
-        None fits one law and makes no claim about its error. A number such as 0.95 gives a
-        `SampledTable`: all tables that the rows do not rule out. For ``joint`` only; domains or
-        bins must then be stated for every column, for a value that never occurred is possible too.
+        None makes no claim about the error of learning: the fit is marked as open. A number such
+        as 0.95 gives a `SampledTable`: all tables that the rows do not rule out. For ``joint``
+        only; domains or bins must then be stated for every column, for a value that never occurred
+        is possible too.
     epsilon
         Learn under ε-differential privacy for substituting one row; domains or bins must then be
         stated for every column, and the number of rows is public. Discrete Laplace noise of scale
-        2/ε on every cell; then the nearest counts with the right sum. A tree is chosen from, and
+        2/ε on every cell; then the nearest counts with the right sum. Refused where that noise
+        drowns the rows of a cell and of a pair of columns. A tree is chosen from, and
         made of, the same noisy pairs (scale n(n−1)/ε for n columns); a network is made of noisy
         families (scale 2n/ε). Refused for ``blocks``: noise
         changes what a test says. With `confidence` the noise is inside the set.
@@ -101,7 +109,7 @@ class TableEstimator(FrameEstimator):
 
     Attributes
     ----------
-    model_ : JointTable, MarkovTree, Network, Blocks or SampledTable
+    model_ : JointTable, ModelSet, MarkovTree, Network, Blocks or SampledTable
         The learned distribution, or set of them.
     tree_ : tuple of pairs
         For ``chow-liu``, (parent, child) along the tree.
@@ -114,16 +122,19 @@ class TableEstimator(FrameEstimator):
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"mother": [0, 0, 1, 1], "child": [0, 0, 1, 1]})
-    >>> TableEstimator(source="public").fit(frame).model_
+    >>> TableEstimator(source="public").fit(frame).model_  # four rows are few for four cells
+    ModelSet(2 models, public)
+    >>> many = pd.concat([frame] * 20)
+    >>> TableEstimator(source="public").fit(many).model_
     JointTable(mother, child; 2×2 cells, public)
     >>> stated = {"mother": [0, 1], "child": [0, 1]}
-    >>> TableEstimator(domains=stated, epsilon=1.0).fit(frame).model_.estimation_epsilon
+    >>> TableEstimator(domains=stated, epsilon=1.0).fit(many).model_.estimation_epsilon
     1.0
     """
 
     structure: Literal["joint", "chow-liu", "blocks", "network"] = "joint"
     edges: Iterable[tuple[Hashable, Hashable]] | None = None
-    smoothing: float = 0.5
+    smoothing: float | None = None
     domains: Mapping[Hashable, Iterable[Hashable]] | None = None
     bins: Mapping[Hashable, Sequence[float]] | None = None
     confidence: float | None = None
@@ -147,7 +158,21 @@ class TableEstimator(FrameEstimator):
             "network": self._network,
         }
         learned = fits[self.structure](rows, names, stated)
+        learned = learned.with_coverage(self._said())
         return learned if epsilon is None else learned.learned_with(epsilon)
+
+    def _said(self) -> Coverage:
+        """Return what is known about the error of learning."""
+        if self.confidence is not None:
+            return self._coverage(self.confidence)
+        found = {
+            "chow-liu": ("The tree was learned from the rows; nothing covers another one.",),
+            "blocks": (
+                "The blocks were learned from the rows: that a test sees nothing proves nothing.",
+            ),
+            "network": ("The graph is an assumption: columns without an edge add nothing.",),
+        }
+        return Coverage(kind="no band", notes=found.get(self.structure, ()))
 
     def binned(self, frame: Any) -> Any:
         """Put the middle of its bin in place of each value of a binned column."""
@@ -162,7 +187,8 @@ class TableEstimator(FrameEstimator):
                 "edges= states the graph of structure='network', and of no other:"
                 " a list of pairs of columns."
             )
-        checked_positive(self.smoothing, "smoothing")
+        if self.smoothing is not None:
+            checked_positive(self.smoothing, "smoothing")
         if checked_confidence(self.confidence) is not None and self.structure != "joint":
             raise ModelError(
                 f"confidence needs structure='joint', got {self.structure!r}: a structure learned"
@@ -205,22 +231,47 @@ class TableEstimator(FrameEstimator):
             for place, name in enumerate(names)
         ]
         cells, scale = cell_counts(counts, names, domains), 0.0
-        nearest: FloatArray | IntArray = cells
+        rows = int(cells.sum())
         if self.epsilon is not None:
+            if self.confidence is None and self.smoothing is None:
+                sparse_laws.check_noise(rows, cells.shape, self.epsilon)
             noisy = noisy_sums(cells.ravel(), sensitivity=_SENSITIVITY, epsilon=self.epsilon)
-            rows, scale = int(cells.sum()), noisy.scale
-            cells = noisy.values.reshape(cells.shape)
-            nearest = nearest_with_sum(cells, rows)
-        described: dict[str, Any] = {
-            "domains": domains,
-            "names": names,
-            "provenance": self._provenance,
-        }
+            cells, scale = noisy.values.reshape(cells.shape), noisy.scale
         if self.confidence is not None:
             return SampledTable(
-                counts=cells, confidence=self.confidence, noise_scale=scale, **described
+                counts=cells,
+                confidence=self.confidence,
+                noise_scale=scale,
+                domains=domains,
+                names=names,
+                provenance=self._provenance,
             )
-        return JointTable(probabilities=smoothed_law(nearest, self.smoothing), **described)
+        return self._law(cells, names, domains, rows=rows, noise_scale=scale)
+
+    def _law(
+        self,
+        cells: IntArray,
+        names: Sequence[Hashable],
+        domains: Sequence[Domain],
+        *,
+        rows: int,
+        noise_scale: float = 0.0,
+    ) -> Model:
+        """Return the law of a table, or of few rows a cell two laws that err differently."""
+        if self.smoothing is None:
+            laws = sparse_laws.laws_of(cells, rows=rows, noise_scale=noise_scale)
+        else:
+            nearest = nearest_with_sum(cells, rows) if noise_scale else cells
+            laws = [smoothed_law(nearest, self.smoothing)]
+        tables = [
+            JointTable(probabilities=law, domains=domains, names=names, provenance=self._provenance)
+            for law in laws
+        ]
+        return tables[0] if len(tables) == 1 else ModelSet(models=tables)
+
+    def _each(self, cells: int) -> float:
+        """Return what is added to each count of a table that a tree or network is made of."""
+        return 1 / cells if self.smoothing is None else self.smoothing
 
     def _pairs(
         self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
@@ -264,7 +315,7 @@ class TableEstimator(FrameEstimator):
         pairs, domains = self._pairs(frame, names, stated)
         tree = strongest_tree(pairs, len(names))
         self.tree_ = tuple((names[parent], names[child]) for parent, child in tree)
-        parents, laws = tree_laws(tree, pairs, self.smoothing)
+        parents, laws = tree_laws(tree, {k: one + self._each(one.size) for k, one in pairs.items()})
         sizes = [len(one) for one in domains]
         rarest = sum(math.log(law.min()) for law in laws.values())
         if ANY_TABLE.admits(sizes, rarest):
@@ -304,7 +355,7 @@ class TableEstimator(FrameEstimator):
             counts[*parents, child] = cell_counts(contingency(frame, columns), columns, among)
         factors = []
         for places, cells in self._noisy(counts).items():
-            smoothed = cells + self.smoothing
+            smoothed = cells + self._each(cells.size)
             law = smoothed / smoothed.sum(axis=-1, keepdims=True)
             factors.append((tuple(names[place] for place in places), law))
         found: Model = network(
@@ -319,18 +370,13 @@ class TableEstimator(FrameEstimator):
         self.tests_ = independence_tests(
             pairs, names, test=self.test, level=self.level, correction=self.correction
         )
-        tables, blocks = [], connected_blocks(self.tests_, names)
+        tables: list[Model] = []
+        blocks = connected_blocks(self.tests_, names)
         for block in blocks:
             columns = [names[k] for k in block]
             cells = cell_counts(contingency(frame, columns), columns, [domains[k] for k in block])
-            tables.append(
-                JointTable(
-                    probabilities=smoothed_law(cells, self.smoothing),
-                    domains=[domains[k] for k in block],
-                    names=columns,
-                    provenance=self._provenance,
-                )
-            )
+            among = [domains[k] for k in block]
+            tables.append(self._law(cells, columns, among, rows=int(cells.sum())))
         if len(tables) == 1:
             return tables[0]
         return Blocks(models=tables, names=[names[k] for block in blocks for k in block])

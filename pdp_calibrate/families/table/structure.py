@@ -65,17 +65,16 @@ def strongest_tree(pairs: Pairs, size: int) -> list[tuple[int, int]]:
 
 
 def tree_laws(
-    tree: Sequence[tuple[int, int]], pairs: Pairs, smoothing: float
+    tree: Sequence[tuple[int, int]], pairs: Pairs
 ) -> tuple[dict[int, int | None], dict[int, FloatArray]]:
     """Return the parent of each column, and its law given each value of the parent.
 
-    Each law is (count + smoothing) / total of the pair that it is taken from.
+    Each law is that of the smoothed counts of the pair that it is taken from.
     """
     parents: dict[int, int | None] = {}
     laws: dict[int, FloatArray] = {}
     for place, (parent, child) in enumerate(tree):
-        counts = pairs[parent, child] if parent < child else pairs[child, parent].T
-        smoothed = counts + smoothing
+        smoothed = pairs[parent, child] if parent < child else pairs[child, parent].T
         if place == 0:
             parents[parent], laws[parent] = None, smoothed.sum(axis=1) / smoothed.sum()
         parents[child], laws[child] = parent, smoothed / smoothed.sum(axis=1, keepdims=True)

@@ -24,7 +24,7 @@ def group(**changes):
 
 
 def chain(**changes):
-    given = {"value": "ill", "by": "who", "order_by": "day", "source": "public"}
+    given = {"value": "ill", "by": "who", "order_by": "day", "source": "public", "confidence": None}
     return pdp.MarkovChainEstimator(**(given | changes))
 
 

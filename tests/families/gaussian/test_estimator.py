@@ -23,7 +23,8 @@ def frame(rows: int = 300, seed: int = 0, units=(1.0, 1.0, 1.0)) -> pd.DataFrame
 
 def test_the_sample_covariance():
     data = frame()
-    model = pdp.GaussianEstimator(covariance="empirical", bounds=BOUNDS).fit(data).model_
+    estimator = pdp.GaussianEstimator(covariance="empirical", confidence=None, bounds=BOUNDS)
+    model = estimator.fit(data).model_
     assert model.names == ("a", "b", "c")
     assert model.provenance == "private"
     assert model.bounds == tuple(BOUNDS.values())
@@ -46,10 +47,18 @@ def test_shrinkage_happens_on_standardised_columns(method, function):
 
 
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.PrivacyLeakWarning")
-def test_auto_is_ledoit_wolf_and_with_confidence_the_sample():
+def test_auto_is_the_sample_with_its_bands_and_ledoit_wolf_without():
     data = frame(60)
-    auto = pdp.GaussianEstimator(bounds=BOUNDS).fit(data).model_
-    assert auto == pdp.GaussianEstimator(covariance="ledoit-wolf", bounds=BOUNDS).fit(data).model_
+    auto = pdp.GaussianEstimator(bounds=BOUNDS, confidence=None).fit(data).model_
+    shrunk = pdp.GaussianEstimator(covariance="ledoit-wolf", bounds=BOUNDS).fit(data).model_
+    np.testing.assert_array_equal(auto.covariance, shrunk.covariance)
+    assert (auto.coverage.kind, shrunk.coverage.kind) == ("point", "no band")
+    default = pdp.GaussianEstimator(bounds=BOUNDS).fit(data).model_
+    assert default == pdp.GaussianEstimator(bounds=BOUNDS, confidence=0.95).fit(data).model_
+    assert (default.coverage.kind, default.coverage.confidence) == ("covered", 0.95)
+    few = pdp.GaussianEstimator(bounds=BOUNDS).fit(frame(4)).model_
+    assert isinstance(few, pdp.Gaussian)
+    assert few.coverage.kind == "no band"
     sampled = pdp.GaussianEstimator(bounds=BOUNDS, confidence=0.9).fit(data).model_
     assert isinstance(sampled, pdp.SampledGaussian)
     assert (sampled.rows, sampled.confidence) == (60, 0.9)
@@ -67,7 +76,7 @@ def test_graphical_lasso_finds_missing_links():
 
 @pytest.mark.parametrize("method", ["ledoit-wolf", "oas", "graphical-lasso"])
 def test_confidence_refuses_shrinkage_and_says_why(method):
-    with pytest.raises(pdp.ModelError, match="around the sample covariance only"):
+    with pytest.raises(pdp.ModelError, match="a shrunk one can lie"):
         pdp.GaussianEstimator(covariance=method, bounds=BOUNDS, confidence=0.95).fit(frame())
 
 
@@ -122,17 +131,21 @@ def test_it_is_a_scikit_learn_estimator():
 
 
 def test_gaussian_rows_pass_and_others_are_called_out():
-    fitted = pdp.GaussianEstimator(bounds=BOUNDS).fit(frame(2000))
+    public = pdp.GaussianEstimator(bounds=BOUNDS, source="public")
+    fitted = clone(public).fit(frame(2000))
     assert not fitted.diagnostics_.is_plainly_wrong
     assert fitted.diagnostics_.kurtosis == pytest.approx(15, rel=0.1)
     data = frame(2000)
     data["b"] = np.exp(2 * data["b"])
     with pytest.warns(pdp.ModelFitWarning, match="plainly not Gaussian.*column: b.*not proven"):
-        pdp.GaussianEstimator(bounds=BOUNDS).fit(data)
+        clone(public).fit(data)
+    with warnings.catch_warnings():  # of private rows nothing is tested: a warning is an output
+        warnings.simplefilter("error")
+        assert pdp.GaussianEstimator(bounds=BOUNDS).fit(data).diagnostics_ is None
     data = frame(2000)
     data["c"] = np.random.default_rng(0).standard_t(3, size=2000)
     with pytest.warns(pdp.ModelFitWarning, match="tails: c"):
-        pdp.GaussianEstimator(bounds=BOUNDS).fit(data)
+        clone(public).fit(data)
 
 
 @pytest.mark.slow
@@ -140,7 +153,7 @@ def test_diagnostics_rarely_cry_wolf():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for seed in range(100):
-            pdp.GaussianEstimator(bounds=BOUNDS).fit(frame(100, seed))
+            pdp.GaussianEstimator(bounds=BOUNDS, source="public").fit(frame(100, seed))
 
 
 def test_too_few_rows_give_no_diagnostics():
@@ -150,7 +163,7 @@ def test_too_few_rows_give_no_diagnostics():
 def test_many_columns_skip_the_third_moments():
     rng = np.random.default_rng(0)
     data = pd.DataFrame(rng.normal(size=(400, 41)), columns=[f"c{k}" for k in range(41)])
-    found = pdp.GaussianEstimator(bounds=(-4, 4)).fit(data).diagnostics_
+    found = pdp.GaussianEstimator(bounds=(-4, 4), source="public").fit(data).diagnostics_
     assert found.skewness is None
     assert not found.is_plainly_wrong
 
