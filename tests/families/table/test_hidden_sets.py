@@ -12,7 +12,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.table import hidden_sets as hiding, search as choosing
+from pdp_calibrate.families.table import hidden_sets as hiding
 from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
 from pdp_calibrate.families.table.setting import PreparedTable
 from tests.oracles import brute_force as oracle, plain_engine
@@ -110,23 +110,15 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
 
 
 @pytest.mark.compiled
-def test_what_numpy_searched_is_searched_by_hidden_sets_once_these_are_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hidden_sets_and_all_events_at_once_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     table = coupled(9, 0.3, seed=5)
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
-    ways: list[str] = []
-    for module, way in ((hiding, "search_hidden"), (choosing, "search_events")):
-        plain = getattr(module, way)
-        counted = lambda *given, plain=plain, way=way: ways.append(way) or plain(*given)  # noqa: E731
-        monkeypatch.setattr(module, way, counted)
-    monkeypatch.setattr(choosing, "is_worth_loading", lambda _: False)
-    before = search(problem, 2.0)
-    monkeypatch.setattr(choosing, "is_worth_loading", lambda _: True)
-    after = search(problem, 2.0)
-    assert ways == ["search_events", "search_hidden"]
-    assert after.lower <= before.upper <= after.upper * (1 + 1e-11)
-    assert before.lower <= after.upper <= before.upper * (1 + 1e-11)
+    events = search(problem, 2.0)
+    used = always_hidden(monkeypatch)
+    hidden = search(problem, 2.0)
+    assert used
+    assert hidden.lower <= events.upper <= hidden.upper * (1 + 1e-11)
+    assert events.lower <= hidden.upper <= events.upper * (1 + 1e-11)
 
 
 @pytest.mark.parametrize(
