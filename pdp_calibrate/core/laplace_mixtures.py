@@ -54,7 +54,7 @@ class LaplaceSearch:
         problem: Problem,
         source: Source,
         *,
-        strongest: Callable[[float], Bracket] | None = None,
+        strongest: Callable[[Any], Bracket] | None = None,
         bound_of: Callable[[Case, Any], float] = lambda case, scale: case.move / scale * ROUND_UP,
     ) -> None:
         self._problem, self._strongest, self._bound_of = problem, strongest, bound_of
@@ -84,7 +84,7 @@ class LaplaceSearch:
             what="comparing adversaries",
         )
 
-    def _judged(self, number: int, scale: float, attained: float) -> Bracket:
+    def _judged(self, number: int, scale: float | FloatArray, attained: float) -> Bracket:
         """Compare all secrets of a case, at every output."""
         case, found = self._cases[number], _upper(0.0, self._cases[number])
         hidden = self._problem.hidden_noise
@@ -231,9 +231,9 @@ def densities_of(
     kernel = np.expm1(-apart) if form == DEFICITS else np.exp(-apart)
     step = max(1, CHUNK_NUMBERS // (laws.shape[1] * kernel.shape[1]))
     for start in range(0, len(laws), step):
-        some = laws[start : start + step]
-        found = (some.reshape(-1, size) @ kernel).reshape(*some.shape[:2], -1)
-        yield _Part(start, found, form, error, exact, corners)
+        chunk = laws[start : start + step]
+        densities = (chunk.reshape(-1, size) @ kernel).reshape(*chunk.shape[:2], -1)
+        yield _Part(start, densities, form, error, exact, corners)
 
 
 def _output(columns: list[FloatArray], place: int) -> Any:

@@ -23,6 +23,7 @@ from pdp_calibrate.core.mixtures import (
     rounding_error,
 )
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TOGETHER_AT_MOST, TOGETHER_NUMBERS, TOGETHER_SIDES
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.chain.windows import (
@@ -161,6 +162,7 @@ class Walk:
         """
         setup = self.setup
         operations = (setup.states + 4) * (steps + 2) + setup.states**3 + 24
+        self.unit = 4 * UNIT_ROUNDOFF * operations
         if self.noise.form == LAWS:
             return 0.0  # laws are compared elsewhere, rounding included
         return rounding_error(

@@ -36,6 +36,7 @@ from pdp_calibrate.families.exchangeable.laws import (
     BinaryLaws,
     Case,
     CategoryLaws,
+    GroupLaws,
     equal_values,
 )
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
@@ -81,8 +82,11 @@ def _search_of(
         inner, rounding = dataclasses.replace(problem, contributions=once[0]), once[1]
         added = equal_values(inner)
         if added is not None:
-            laws = BinaryLaws if isinstance(group, BinaryGroup) else CategoryLaws
-            source = laws(inner, group, added)
+            source: GroupLaws
+            if isinstance(group, BinaryGroup):
+                source = BinaryLaws(inner, group, added)
+            else:
+                source = CategoryLaws(inner, group, added)
             strongest = None
             if problem.admits_strongest:
                 strongest = functools.partial(strongest_of, inner)

@@ -212,8 +212,10 @@ class SizedNodes:
         self.instance, self.precision, self.tau = instance, precision, tau
         self.widest = _widest(instance.multipliers)
 
-    arguments: tuple[str, Answers] | None = None
-    """The kernel of these nodes, and what is attacked; None if nodes are judged in batches."""
+    @property
+    def arguments(self) -> tuple[str, Answers] | None:
+        """The kernel of these nodes, and what is attacked; None if they are judged in batches."""
+        return None
 
     def search_after(self, visited: int) -> Search | None:
         """See `Nodes`.
