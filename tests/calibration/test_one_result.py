@@ -65,7 +65,7 @@ def test_every_property_and_method_works(cal):
                 continue  # only counts can be cleaned
             found = getattr(owner, name)
             assert (found() if callable(found) else found) is not None or name in (
-                "certificate", "estimation_epsilon", "moment", "mu", "rho"
+                "certificate", "count", "estimation_epsilon", "moment", "mu", "rho"
             )  # fmt: skip
         assert owner._repr_html_().startswith("<")
     assert cal.is_integer
