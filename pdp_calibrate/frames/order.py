@@ -32,6 +32,7 @@ from pdp_calibrate.frames.open import (
     one_row,
     refuse_changed,
     refuse_missing,
+    refuse_mixed,
 )
 from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
 
@@ -336,6 +337,7 @@ def series_in(
         frame, order_by = held.with_row_index("__row").to_native(), "__row"
     columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
     table, names, schema = chosen(frame, list(columns.values()))
+    refuse_mixed(frame, by)
     refuse_dask(table)
     rows = check_complete(table, names, schema)
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
