@@ -517,7 +517,9 @@ class Steps:
         order_by = self._times.column
         if sum(found[self.AGAIN]):
             raise ModelError(
-                f"column {order_by} has two equal times within a series; keep one row for each."
+                f"column {order_by} has two equal times within a series. Local times repeat an hour"
+                " when clocks are set back: write them in UTC or with their offset. Other rows of"
+                " one time must become one, by a rule that does not depend on their values."
             )
         if min(found[self.SHORTEST]) == 0:  # 0 is a multiple of every step
             raise ModelError(
@@ -537,8 +539,8 @@ class Steps:
         if self._step is None and max(found[self.LONGEST]) > 1.5 * min(found[self.SHORTEST]):
             raise ModelError(
                 f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
-                " which the next value is not one step away. Give the length of a step with every="
-                " (--every), or fill the gaps, or split the series."
+                " which the next value is not one step away. Fill the gaps, or split the series; a"
+                " stated correlation also takes the length of a step, every= (--every)."
             )
 
 
