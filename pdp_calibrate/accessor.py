@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import pandas as pd
 
 from pdp_calibrate.errors import QueryError
-from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import OPTIONS, Job, Options, conditions_of, refuse_unknown
+from pdp_calibrate.jobs.grammar import Kind, Question, conditions_of
+from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 from pdp_calibrate.jobs.signature import with_options
 
 if TYPE_CHECKING:

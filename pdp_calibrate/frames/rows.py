@@ -416,8 +416,8 @@ def _fits(number: int, kind: nw.dtypes.DType) -> bool:
     """Whether a type of whole numbers holds a number."""
     bits = int("".join(filter(str.isdigit, kind_name(kind))))
     if kind.is_signed_integer():
-        return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
-    return 0 <= number < 2**bits
+        return bool(-(2 ** (bits - 1)) <= number < 2 ** (bits - 1))
+    return bool(0 <= number < 2**bits)
 
 
 def _time_in(label: Hashable, kind: nw.dtypes.DType) -> Any:
