@@ -157,7 +157,7 @@ class GroupEstimator(LongFrameEstimator):
     >>> frame = pd.DataFrame({"home": [1, 1, 2, 2, 3, 3], "ill": [0, 0, 1, 1, 0, 1]})
     >>> estimator = GroupEstimator(groups="home", value="ill", kind="binary", source="public")
     >>> estimator.fit(frame).model_
-    Blocks(models=(BinaryGroup(2 members, public),), counts=(3,), ...)
+    Blocks(3 × BinaryGroup(2 members, public))
     """
 
     groups: str | None = None

@@ -25,6 +25,7 @@ from pdp_calibrate.frames.open import (
     one_row,
     refuse_empty,
     refuse_missing,
+    refuse_mixed,
     rows_in,
 )
 
@@ -54,6 +55,7 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
 @asks_the_engine
 def values_held(frame: Any, column: Hashable, *, gaps: bool) -> set[Hashable]:
     """Return the values that occur in a public column; missing ones are refused unless `gaps`."""
+    refuse_mixed(frame, column)
     if not gaps:
         return {value for (value,) in contingency(frame, [column])}
     table, (name,), schema = chosen(frame, [column])
@@ -129,6 +131,7 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     held = in_memory(frame)
     if held is not None:
         _, (name,), schema = described(frame, [by])
+        refuse_mixed(frame, by)
         near = _near_numbers(held[name], schema[name])
         if near is not None:
             groups = np.bincount(np.bincount(near)).tolist()
@@ -166,6 +169,7 @@ def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[
 def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
     """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
     table, _, schema = chosen(frame, [by, value])
+    refuse_mixed(frame, by)
     gap = is_missing(value, schema[value])
     if not is_number(schema[value]):
         check_complete(table, [by, value], schema)
@@ -240,6 +244,8 @@ def role_patterns(
 def refuse_repeated(frame: Any, person: str, by: str) -> None:
     """Raise if a person is in two groups, or twice in one."""
     table, names, schema = chosen(frame, [person, by])
+    for name in names:
+        refuse_mixed(frame, name)
     rows = check_complete(table, names, schema)
     pairs = table.group_by(person, by).agg(nw.len().alias("__rows__"))
     persons = pairs.group_by(person).agg(nw.len().alias("__groups__"))

@@ -109,7 +109,7 @@ def _where(job: Job) -> list[Column]:
     ]
 
 
-def _matching(column: Hashable, values: Any) -> Iterable[Hashable]:
+def _matching(column: Hashable, values: Any) -> tuple[Hashable, ...]:
     """Return the values that match a condition: one, or any of several.
 
     A pair is refused, since elsewhere it is a range.
@@ -127,9 +127,9 @@ def _matching(column: Hashable, values: Any) -> Iterable[Hashable]:
             f" {type(values).__name__}."
         )
     if isinstance(values, Set):
-        return sorted(values, key=repr)  # in one order in every process
+        return tuple(sorted(values, key=repr))  # in one order in every process
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    return values if several else (values,)
+    return tuple(values) if several else (values,)
 
 
 def _counted(question: Question, named: Sequence[str]) -> list[Column]:
