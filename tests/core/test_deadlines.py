@@ -59,7 +59,7 @@ def table(size: int) -> pdp.JointTable:
 
 
 MODELS = {
-    "table": table(5),
+    "table": table(4),
     "group": pdp.BinaryGroup(count_probabilities=np.random.default_rng(1).dirichlet(np.ones(25))),
     "chain": pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=16, states=[0, 1]),
     "sample": pdp.SampledTable(
@@ -73,12 +73,12 @@ MODELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("scale", [1e-3, 2.0, 1e12])
+@pytest.mark.parametrize("scale", [0.7, 2.0, 1e10])
 @pytest.mark.parametrize("name", MODELS)
 def test_one_unit_of_work_at_most_begins_after_the_deadline(monkeypatch, name, scale):
-    model, asked = MODELS[name], {"noise": "gaussian", "delta": 1e-13, "scale": scale}
+    model, asked = MODELS[name], {"noise": "gaussian", "delta": 1e-11, "scale": scale}
     full = pdp.leakage(model, pdp.Sum(), **asked)
-    for reads in itertools.takewhile(lambda number: number < 4000, (3**k for k in range(9))):
+    for reads in itertools.takewhile(lambda number: number < 700, (5**k for k in range(6))):
         clock = Clock(reads)
         with monkeypatch.context() as patched:
             begun = worked_after(patched, clock, UNITS)
@@ -97,7 +97,7 @@ def test_one_unit_of_work_at_most_begins_after_the_deadline(monkeypatch, name, s
 def test_a_calibration_solves_for_no_adversary_after_the_deadline(monkeypatch, model):
     asked = {"noise": "gaussian", "delta": 1e-6, "epsilon": 0.5}
     best = pdp.calibrate(model, pdp.Sum(), **asked)
-    for reads in (1, 30, 300, 1000, 3000):
+    for reads in (1, 40, 400):
         clock = Clock(reads)
         with monkeypatch.context() as patched:
             begun = worked_after(patched, clock, UNITS)
