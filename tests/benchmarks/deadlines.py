@@ -9,6 +9,7 @@ seconds more is given up. Every case runs once before with no time at all, for c
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 import time
@@ -131,51 +132,39 @@ def _give_up(_signal: int, _frame: object) -> None:
     raise GivenUp
 
 
+def leakage_and_calibrate(model: Model, query: Any, options: dict[str, Any]) -> tuple[float, float]:
+    """Return the largest CPU time past the limit of both, over scales and over levels."""
+
+    def leakage(scale: float, limit: float) -> object:
+        scales: Any = [scale] * 2 if isinstance(query, list) else scale
+        return pdp.leakage(model, query, scale=scales, time_limit=limit, **options)
+
+    def calibrate(level: dict[str, float]) -> object:
+        return pdp.calibrate(model, query, time_limit=LIMIT, **level, **options)
+
+    past(lambda: leakage(1.0, 0.0))
+    levels: list[dict[str, float]] = [{"epsilon": 1.0}, {"epsilon": 1e-9}]
+    if options and "delta" not in options:
+        levels = [{"mu": 0.5}]
+    return (
+        max(past(functools.partial(leakage, scale, LIMIT)) for scale in SCALES),
+        max(past(functools.partial(calibrate, level)) for level in levels),
+    )
+
+
 def main() -> None:
     lines = heading("deadlines", "pdp-calibrate", "numpy", "numba")
     lines += ["", f"CPU seconds past time_limit = {LIMIT}: leakage at the worst of the scales"]
-    lines += [", ".join(f"{scale:g}" for scale in SCALES) + "; calibrate at epsilon 1 and 1e-9", ""]
+    lines += [", ".join(f"{scale:g}" for scale in SCALES) + "; calibrate at epsilon 1 and 1e-9."]
+    lines += ["Two numbers each: leakage, calibrate.", ""]
     lines += [f"{'':18}{'asked':>10}" + "".join(f"{noise:>24}" for noise in NOISES)]
     for name, make in models().items():
         model = make()
         for kind, query in queries(model).items():
-            row = []
-            for options in NOISES.values():
-                several = isinstance(query, list)
-
-                def leakage(
-                    scale: float,
-                    limit: float = LIMIT,
-                    *,
-                    several: bool = several,
-                    options: dict[str, Any] = options,
-                    query: Any = query,
-                    model: Model = model,
-                ) -> object:
-                    scales: Any = [scale] * 2 if several else scale
-                    return pdp.leakage(model, query, scale=scales, time_limit=limit, **options)
-
-                past(lambda: leakage(1.0, 0.0))
-                worst = max(past(lambda scale=scale: leakage(scale)) for scale in SCALES)  # type: ignore[misc]
-                own = options or {}
-                if options and "delta" not in options:
-                    own = options | {"mu": 0.5}
-                levels: list[dict[str, float]] = (
-                    [{}] if "mu" in own else [{"epsilon": 1.0}, {"epsilon": 1e-9}]
-                )
-                solved = max(
-                    past(
-                        lambda level=level: pdp.calibrate(  # type: ignore[misc]
-                            model, query, time_limit=LIMIT, **level, **own
-                        )
-                    )
-                    for level in levels
-                )
-                row.append(f"{worst:12.2f}{solved:12.2f}")
+            found = [leakage_and_calibrate(model, query, options) for options in NOISES.values()]
+            row = [f"{one:12.2f}" for pair in found for one in pair]
             lines.append(f"{name:18}{kind:>10}" + "".join(row))
-            print(lines[-1], flush=True)
-    lines += ["", "Two numbers each: leakage, calibrate."]
-    keep("deadlines", lines)
+            keep("deadlines", lines)
 
 
 if __name__ == "__main__":
