@@ -247,7 +247,7 @@ class Claim:
 
     def __init__(self, stored: Stored, meter: Meter) -> None:
         intact(stored["schema"] == "pdp-calibrate/1", "it is not of this library.")
-        known = stored.get("version", 1) in range(FORMAT + 1)
+        known = at_most(stored.get("version", 1)) <= FORMAT
         need(known and stored["type"] == "Calibration", "not covered: a later version, or no file.")
         asked = [stored[field] for field in ("query", "scale", "noise")]
         asked = asked if isinstance(asked[0], list) else [[one] for one in asked]
@@ -336,10 +336,11 @@ def learned(model: Stored) -> Fraction:
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
     kind = model["type"]
-    need(model.get("version", 1) in range(FORMAT + 1), "not covered: a later version of a model.")
+    need(at_most(model.get("version", 1)) <= FORMAT, "not covered: a later version of a model.")
     need(kind in MODELS, f"not covered: a model of type {kind}.")
     withheld = model["provenance"] == "private" or "digest" in model
     need(not withheld, "not covered: a model whose numbers are withheld.")
+    intact(model["provenance"] in ("assumed", "public", "dp"), "no such provenance.")
     more = set(model) - {*MODELS["all"].split(), *MODELS[kind].split()}
     need(not more, f"not covered: {', '.join(sorted(more))} of {kind}.")
     need(model.get("length", 0) is not None, "not covered: a model without an end.")
@@ -377,20 +378,34 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     return names, domains, [1] * len(names)
 
 
+def decides(query: Stored, *roles: str) -> list[Any]:
+    """Return the columns that decide which rows count, or in which part."""
+    return [one["column"] for role in roles for one in query[role]]
+
+
 def question(query: Stored, *, gaussian: bool = False) -> list[Fraction]:
     """Return a change of the answers that is as long as any that one row makes (N)."""
-    missing, public = query["missing"], listed(query["public"])
-    conditions, cells = query["where"], query["by"]
+    intact(set(query) == {"type", *FIELDS["RowQuery"].split()}, "a question lacks something.")
+    missing, public, value = query["missing"], listed(query["public"]), query["value"]
+    for role in ("where", "by"):
+        names, values = decides(query, role), [listed(one["values"]) for one in query[role]]
+        fine = len({*names, value}) == len(names) + 1
+        fine = fine and all(len(set(own)) == len(own) > 0 and None not in own for own in values)
+        intact(fine, "a column, or a value of one, is named twice, or none.")
+    count, kept = query["kind"] == "count", query["keep_by"] is not None
+    intact(count == (value is None) == (query["bounds"] is None), "a sum needs values.")
+    seed = at_most(query["seed"] or 0) and not kept
+    intact(not seed and kept == (query["most"] is not None), "it does not say which rows count.")
     labels = [
-        len(listed(one["values"])) + (missing.get(one["column"]) == "category")
-        for one in cells
+        len(one["values"]) + (missing.get(one["column"]) == "category")
+        for one in query["by"]
         if one["column"] not in public
     ]
-    deciding = {one["column"] for one in (*conditions, *cells)}
-    value = None if query["value"] in public else query["value"]
+    deciding = set(decides(query, "where", "by"))
+    value = None if value in public else value
     leaves = deciding - set(public) or (value is not None and missing.get(value) == "zero")
     moves = math.prod(labels) > 1
-    if query["kind"] == "count":
+    if count:
         return [Fraction(1)] * (2 if moves else 1)
     low, high = numbers(query["bounds"], 2)
     intact(query["kind"] in ("sum", "mean") and low < high, "no question about rows.")
@@ -409,7 +424,7 @@ def values_of_rows(claim: Claim, place: int, domain: Any) -> list[Vector]:
     change = question(query, gaussian=claim.gaussian)
     if isinstance(domain, Free):  # it stands for a whole row
         return [claim.in_units(place, [ZERO] * len(change)), claim.in_units(place, change)]
-    asked = {one["column"] for one in (*query["where"], *query["by"])} - set(query["public"])
+    asked = set(decides(query, "where", "by")) - set(query["public"])
     cells = [len(listed(one["values"])) for one in query["by"]]
     others = {*query["missing"], *query["public"]}
     alone = query["kind"] != "count" and not asked and query["value"] not in others
@@ -537,6 +552,7 @@ class Finite(Part):
                 for line in zip(*self.rows(target, answers, self.order(target)), strict=True):
                     claim.judge_moves([spread(line, claim.meter) + claim.charged], name)
         if self.fewest == self.size - 1:
+            self.read_law()  # which nobody needs: the promise rests on the answers alone
             return
         ways = self.ways if self.added else ("check_table",)
         for way in ("check_couplings",) if claim.charged else ways:
@@ -551,6 +567,11 @@ class Finite(Part):
             finally:
                 meter.most = most
         raise reason
+
+    def read_law(self) -> None:
+        """Read the law, to see that it is one."""
+        for _ in self.factors():
+            pass
 
     def answers(self) -> list[Vector]:
         """Return the answer in every cell: of additions their sum, of a function as stored."""
@@ -818,6 +839,10 @@ class Group(Finite):
         stored = law(numbers(self.model["count_probabilities"], many))  # binary: by number of 1s
         held = sorted(counts(size, values), reverse=self.model["type"] == "BinaryGroup")
         return {n: p / ways for (n, ways), p in zip(held, stored, strict=True)}
+
+    def read_law(self) -> None:
+        """Read the law, however many cells it has."""
+        self.arrangements()
 
     def factors(self) -> Iterator[tuple[Any, Any]]:
         """Yield the law as one factor."""
@@ -1285,11 +1310,6 @@ def asked_in(entries: Sequence[Stored]) -> Stored:
     return asked | {"noise": ["Laplace"] * len(pairs), "type": "Calibration"}
 
 
-def decides(query: Stored) -> list[Any]:
-    """Return the columns that decide which rows count."""
-    return [one["column"] for one in (*query["where"], *query["by"])]
-
-
 def household(query: Stored, sizes: Sequence[int], scale: Any) -> Fraction:
     """Return how far an answer moves, in units of its noise, when a whole household changes."""
     need(query["type"] == "RowQuery", "not covered: such a question about people.")
@@ -1317,14 +1337,18 @@ def columns(stored: Stored) -> Iterator[Stored]:
         queries, scales = entry["queries"], entry["scales"]
         both = zip(queries, scales, strict=True)
         price = sum((household(query, sizes, scale) for query, scale in both), ZERO)
-        asked = {k for one in queries for k in (one["value"], *decides(one))} - {None}
+        asked = {k for one in queries for k in (one["value"], *decides(one, "where", "by"))} - {
+            None
+        }
         public = {name for one in queries for name in one["public"]}
         intact(asked <= {*names, *public}, "a question is about another column.")
         follows(not public & set(names), "a question calls a column public that is secret.")
         own = entry["column"] is None or asked - public == {entry["column"]}
         follows(own, "a question is about other columns than its model.")
         stated = number(entry["price"])
-        counted = any(name in one["public"] for one in queries for name in decides(one))
+        counted = any(
+            name in one["public"] for one in queries for name in decides(one, "where", "by")
+        )
         need(stated >= price or not counted, "it does not say how many rows of a household count.")
         follows(
             stated >= price, f"a price is {float(price):.9g}, and {float(stated):.9g} is stated."

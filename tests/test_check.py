@@ -21,15 +21,21 @@ from pdp_calibrate.calibration import certificate, transport_plans
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
 from tests.oracles import brute_force
-from tests.support.check_cases import calibration, network, shrunk
+from tests.support.check_cases import calibration, network, random_ledger, shrunk
 from tests.support.check_hard import HARD
 from tests.support.check_mutants import (
     changed_files,
     changed_orders,
+    changed_people,
     changed_plans,
     changed_radii,
+    changed_rows,
     changed_trees,
     confirmed,
+    confirmed_by,
+    sound_people,
+    sound_rows,
+    truly_sound,
 )
 from tests.support.pages import blocks, problems_of
 
@@ -842,6 +848,37 @@ def test_a_changed_file_or_certificate_is_proved_only_if_it_is_sound(
     for fixture in limits:
         request.getfixturevalue(fixture)
     assert confirmed(changed) > least
+
+
+@pytest.mark.parametrize(
+    ("cases", "least"), [(100, 20), pytest.param(1_500, 300, marks=pytest.mark.slow)]
+)
+def test_changed_questions_about_rows_and_people_are_proved_only_if_sound(tmp_path, cases, least):
+    assert confirmed_by(changed_rows(1, cases), sound_rows) > least
+    assert confirmed_by(changed_people(2, cases, tmp_path), sound_people) > least
+
+
+@pytest.mark.parametrize(
+    "cases", [pytest.param(15, id="few"), pytest.param(150, id="many", marks=pytest.mark.slow)]
+)
+def test_random_ledgers_are_never_called_broken(tmp_path, cases):
+    rng, decided = np.random.default_rng(3), 0
+    for number in range(cases):
+        _, described = random_ledger(rng, tmp_path / f"{number}.json")
+        code, text = check(described)
+        assert code != BROKEN, (text, described)
+        decided += code == PROVED
+    assert decided >= cases * 0.9
+
+
+def test_files_are_proved_or_broken_as_brute_force_finds():
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        described = json.loads(calibration(rng, simple=True).to_json())
+        described = shrunk(described, float(rng.uniform(0.6, 1.2))) | {"leakage": None}
+        code, _ = check(described)
+        assert code != PROVED or truly_sound(described), described
+        assert code != BROKEN or not truly_sound(described, 1e-9), described
 
 
 def test_the_file_alone_decides_anywhere(tmp_path):
