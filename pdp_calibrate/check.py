@@ -80,7 +80,7 @@ FIELDS["RowQuery"] += " seed every"
 ENTRIES = {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
 ENTRIES |= {"estimation": "dp_epsilon", "all": "kind note draw at spent method"}
 LEDGER = "schema version type epsilon draws entries checksum anchor"
-MODELS = {"all": "schema version type names provenance estimation_epsilon"}
+MODELS = {"all": "schema version type names provenance estimation_epsilon coverage"}
 MODELS |= {"JointTable": "domains probabilities", "MarkovTree": "domains parents tables"}
 MODELS |= {"Network": "domains scopes factors influences", "MarkovChain": "states length initial"}
 MODELS |= {"BinaryGroup": "count_probabilities", "CategoryGroup": "count_probabilities categories"}
@@ -333,6 +333,32 @@ def learned(model: Stored) -> Fraction:
     return sum(map(learned, inner.values()), ZERO)
 
 
+def covered(model: Stored) -> list[Stored]:
+    """Return what a model, or the models that it is made of, say about the error of learning."""
+    own = model.get("coverage")
+    if own is None:
+        return list(
+            chain(*map(covered, {id(one): one for one in model.get("models", ())}.values()))
+        )
+    more = set(own) - {"kind", "confidence", "over", "notes", "upper"}
+    need(not more, f"not covered: {', '.join(sorted(more))} of a coverage.")
+    intact(own["kind"] in ("covered", "point", "no band"), "no such coverage.")
+    share = number(own.get("confidence") or 0) if own["kind"] == "covered" else Fraction(1, 2)
+    intact(0 < share < 1, "a covering set has a confidence.")
+    return [own]
+
+
+def condition(models: Sequence[Stored]) -> str:
+    """Say what has to be right about models that were learned from data."""
+    found = list(chain(*map(covered, models)))
+    missed = sum((1 - number(own["confidence"]) for own in found if own["kind"] == "covered"), ZERO)
+    open_ones = {own["kind"]: "" for own in found if own["kind"] != "covered"}
+    says = [f"the set of models holds the truth, which it misses with probability {shown(missed)}"]
+    says = says if missed else []
+    says += ["the learned model is right, whose error nothing covers"] if open_ones else []
+    return f", if {' and '.join(says)}" if says else ""
+
+
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
     kind = model["type"]
@@ -345,7 +371,7 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     need(not more, f"not covered: {', '.join(sorted(more))} of {kind}.")
     need(model.get("length", 0) is not None, "not covered: a model without an end.")
     names = listed(model["names"])
-    intact(len(set(names)) == len(names) > 0, "names must differ.")
+    intact(len(set(names)) == len(names) > 0 <= len(covered(model)), "names must differ.")
     if kind in ("ModelSet", "Blocks"):
         inner = [shape(one) for one in model["models"]]
         if kind == "ModelSet":
@@ -641,7 +667,7 @@ class Finite(Part):
         while waiting:
             here, left, known = waiting.pop()
             cells = len(here[0]) * len(here[0][0])
-            self.claim.work(40 + cells * (2 + len(here[0])) * len(here))
+            self.claim.work(30 + cells * (1 + 2 * len(here[0])) * len(here) // 2)
             admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
             if not admitted or is_below(limit, *here):
                 continue
@@ -1094,7 +1120,7 @@ class Real(Part):
         rows, det = state
         own, pivot = rows[place], rows[place][place]
         bits = max(map(int.bit_length, own))
-        self.claim.work(len(rows) * len(own) * (3 + (bits // 256) ** 2), len(rows) * bits // 200)
+        self.claim.work(len(rows) * len(own) * (4 + (bits // 256) ** 2), len(rows) * bits // 200)
         intact(pivot > 0, "the covariance must be positive definite.")
         both = [(row[place], zip(row, own, strict=True)) for row in rows]
         return [
@@ -1401,8 +1427,10 @@ def sentence(held: Stored, part: Part | None) -> str:
     number_of, delta = shown(held["epsilon"]), ""
     if held["type"] == "PeopleLedger":
         tail = " from all that was released, whichever other entries of its column they know"
-        return f"nobody learns more than ε = {number_of} about an entry{tail} exactly."
+        right = condition(list(held["models"].values()))
+        return f"nobody learns more than ε = {number_of} about an entry{tail} exactly{right}."
     who, tail = whoever(part) if part else ("", "")
+    tail += condition([held["model"]])
     cost = learned(held["model"])
     if held["type"] == "Ledger":
         entries = [entry for entry in held["entries"] if entry["kind"] == "estimation"]

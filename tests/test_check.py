@@ -1271,9 +1271,29 @@ def test_a_model_that_says_more_is_not_decided(kind):
     }
     described = stored(models[kind], pdp.Sum(clamp=kind == "GaussianGroup"))
     assert check(described)[0] == PROVED
-    described["model"]["coverage"] = {"confidence": 0.95}
+    described["model"]["sharpness"] = {"confidence": 0.95}
     code, text = check(described)
-    assert (code, text) == (UNDECIDED, f"Cannot decide: not covered: coverage of {kind}.")
+    assert (code, text) == (UNDECIDED, f"Cannot decide: not covered: sharpness of {kind}.")
+
+
+def test_the_sentence_says_what_a_learned_model_covers():
+    described = stored(PAIR, pdp.Sum())
+    covering = {"kind": "covered", "confidence": 0.95, "over": "sampling"}
+    described["model"]["coverage"] = covering
+    assert check(described)[1].endswith(
+        "exactly, if the set of models holds the truth, which it misses with probability 0.05."
+    )
+    described["model"]["coverage"] = {"kind": "point", "upper": {}}
+    assert check(described)[1].endswith(
+        "if the learned model is right, whose error nothing covers."
+    )
+    for wrong in (covering | {"confidence": 0}, {"kind": "certain"}, covering | {"more": 1}, 7):
+        described["model"]["coverage"] = wrong
+        assert check(described)[0] == UNDECIDED
+    both = stored(pdp.Blocks(models=[THREE, THREE]), pdp.Sum())
+    for one in both["model"]["models"]:
+        one["coverage"] = dict(covering)
+    assert "probability 0.1." in check(both)[1]
 
 
 def test_what_the_readme_releases_is_decided(tmp_path, monkeypatch):
