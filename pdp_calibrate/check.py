@@ -216,10 +216,10 @@ def spread(values: Sequence[Vector], meter: Meter, *, square: bool = False) -> F
             if sizes[one] + sizes[other] <= most:
                 break
             meter.work(50 * (len(one) + len(other) + 1))
-            apart = dict(one)
+            differ = dict(one)
             for k, x in other:
-                apart[k] = apart.get(k, ZERO) - x
-            most = max(most, sum((abs(x) ** power for x in apart.values()), ZERO))
+                differ[k] = differ.get(k, ZERO) - x
+            most = max(most, sum((abs(x) ** power for x in differ.values()), ZERO))
     return most
 
 
@@ -1038,7 +1038,7 @@ class Real(Part):
         need(
             clamps in ({True}, {False}), "not covered: clamping in some answers and not in others."
         )
-        self.clamped, self.still = clamps == {True}, False
+        self.clamped, self.still, self.reached = clamps == {True}, False, True
         if model["type"] == "Gaussian":
             self.check_covariance([numbers(row, size) for row in model["covariance"]])
             return
@@ -1056,9 +1056,11 @@ class Real(Part):
             self.check_alike(low, high, series=series, reached=reached)
             return
         # Where values are clamped, or the variance is free or uncertain, no entry counts as noise.
-        self.still = claim.gaussian and (free or low < high)
+        self.still, self.reached = claim.gaussian and (free or low < high), free
         ups = {b > a for own in self.added for a, b in zip(*own, strict=True) if a != b}
         rising = low >= 0 and len(ups) < 2 and (self.still or not claim.gaussian)
+        if low < high and not rising and len(set(map(id, self.domains))) == 1:
+            self.clamped = True  # no cap is reached, so that bound holds for all values (C)
         need(low == high or rising or self.clamped, "not covered: such weights, and a range.")
         many = size + len(self.added[0][0])
         claim.work(50 * many**3, many**2)
@@ -1176,7 +1178,7 @@ class Real(Part):
             claim.judge_moves(bounds, name, reached=False)
         elif self.still or not claim.gaussian:
             moves = [Fraction(value, row[target]) * widths[target] for value in row[self.size :]]
-            claim.judge_moves(moves, name)
+            claim.judge_moves(moves, name, reached=self.reached or not self.still)
         else:
             released, above = reduce(self.given, range(self.size, len(row)), state)
             gain = Fraction(above, released[target][target]) - Fraction(det, row[target])
@@ -1200,7 +1202,7 @@ def shift(slopes: Any, widths: Any, added: Any, target: int) -> Fraction:
     if against > along:  # concave in the target's move: largest where a term ends to grow
         turns = {width, *(1 / part for x, part in terms if x < 0 and 1 / part < width)}
         along = max(along, *(moved(-1, by) - own / width * by for by in turns))
-    return along
+    return Fraction(along)
 
 
 FAMILIES: dict[str, type[Part]] = dict.fromkeys(("JointTable", "MarkovTree", "Network"), Finite)
@@ -1369,8 +1371,8 @@ def columns(stored: Stored) -> Iterator[Stored]:
         public = {name for one in queries for name in one["public"]}
         intact(asked <= {*names, *public}, "a question is about another column.")
         follows(not public & set(names), "a question calls a column public that is secret.")
-        own = entry["column"] is None or asked - public == {entry["column"]}
-        follows(own, "a question is about other columns than its model.")
+        fits = entry["column"] is None or asked - public == {entry["column"]}
+        follows(fits, "a question is about other columns than its model.")
         stated = number(entry["price"])
         counted = any(
             name in one["public"] for one in queries for name in decides(one, "where", "by")
@@ -1393,7 +1395,9 @@ def columns(stored: Stored) -> Iterator[Stored]:
         if own:
             blocks = models[name].get("models", [models[name]])
             largest = max(len(block["names"]) for block in blocks)
-            need(largest >= max(sizes), "a household is larger than the model of a column.")
+            asked_of = [query["most"] or max(sizes) for e in own for query in e["queries"]]
+            counted_rows = min(max(sizes), max(asked_of))
+            need(largest >= counted_rows, "a household is larger than the model of a column.")
             about = {"on_top": others, "model": models[name], "rows": own[0]["rows"]}
             about["adversaries"] = {"at_least": 0, "at_most": None}
             yield stored | asked_in(own) | about | {"leakage": {"value": spent[-1]}}
@@ -1441,7 +1445,7 @@ def sentence(held: Stored, part: Part | None) -> str:
             f"nobody{who} learns more than ε = {number_of} from all that was released{note}{tail}."
         )
     total = held.get("total_epsilon") or number(held["epsilon"]) + cost
-    if part.claim.gaussian:
+    if part and part.claim.gaussian:
         most = min(part.claim.delta * Fraction(kernel(-cost)), Fraction(1))
         delta = f", δ = {shown(held.get('total_delta') or most)}"
     parts = f" in total, of which {shown(cost)} from learning the model" if cost else ""
@@ -1455,7 +1459,11 @@ def check(stored: Any) -> tuple[int, str]:
         text = json.dumps(stored, allow_nan=False)  # no number of a file may be infinite, or none
         need(len(text) <= 4 * MOST_BYTES, "it is too large.")
         held = stored["calibration"] if stored["type"] == "Release" else stored
-        kinds = {"Ledger": calibrations, "PeopleLedger": columns, "Calibration": lambda one: [one]}
+        kinds: dict[str, Callable[[Stored], Iterator[Stored]]] = {
+            "Ledger": calibrations,
+            "PeopleLedger": columns,
+            "Calibration": lambda one: iter([one]),
+        }
         need(held["type"] in kinds, f"not covered: a file of type {held['type']}.")
         with localcontext(EXACT):
             for one in kinds[held["type"]](held):

@@ -1441,6 +1441,19 @@ def test_a_range_of_correlations_is_as_bad_as_its_worst_end(size, clamp):
 LARGE = {"10 MB of lists", "correlation, 1,000,000 steps", "covariance of 400, a certificate"}
 
 
+@pytest.mark.parametrize("kind", [pdp.GaussianGroup, pdp.GaussianSeries])
+def test_a_bound_that_leaves_noise_out_is_not_called_reached(kind):
+    # Over a range, Gaussian noise is compared without what the unknown entries add as noise.
+    size = {"size": 2} if kind is pdp.GaussianGroup else {"length": 2}
+    model = kind(**size, correlation=0.36, bounds=(0, 10), variance=4.0)
+    query = pdp.Linear(weights=[0.4, 0.2])
+    described = stored(model, query, delta=1e-6, noise="gaussian")
+    assert check(described)[0] == PROVED
+    described["model"]["correlation"] = [0.05, 0.36]
+    assert check(described)[0] == UNDECIDED
+    assert check(shrunk(described, 1.5) | {"leakage": None})[0] == PROVED
+
+
 @pytest.mark.parametrize("name", [one for one in HARD if one not in LARGE])
 def test_work_is_counted_before_it_is_done(monkeypatch, name):
     """Count the lines of the checker that run: no more than a multiple of what it counts itself."""
