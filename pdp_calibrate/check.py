@@ -667,7 +667,7 @@ class Finite(Part):
         while waiting:
             here, left, known = waiting.pop()
             cells = len(here[0]) * len(here[0][0])
-            self.claim.work(30 + cells * (1 + 2 * len(here[0])) * len(here) // 2)
+            self.claim.work(20 + cells * (1 + len(here[0])) * len(here) // 2)
             admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
             if not admitted or is_below(limit, *here):
                 continue
