@@ -15,7 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.support.marks import examples
-from tests.support.private_fits import LARGEST, LONGEST, estimators, neighbours
+from tests.support.private_fits import LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")
@@ -182,7 +182,6 @@ def test_with_a_large_budget_the_fit_is_that_without_noise(kind):
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=float("inf")), "positive and finite"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1.0, covariance="oas"), "read from the rows"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1e-17), "would not fit into 64 bits"),
-        (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0), "max_group_size="),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=0),
          "positive whole number, got 0"),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=1),
