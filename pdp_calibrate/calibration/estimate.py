@@ -103,12 +103,17 @@ def _smooth_series(
             "smoothing a Gaussian series needs the variance of a record: give variance=, or state"
             " it in the model."
         )
+    low, high = series.ends
+    if low < high:
+        raise ModelError(
+            f"smoothing needs one correlation of neighbours, got the range {(low, high)}."
+        )
     weights = first.contributions[0].weights
     weight = 0.0 if weights is None else float(weights[0][0])
     record = checked_positive(stated, "variance", error=PdpError)
     smoother = series_smoother(
         gaps,
-        correlation=series.correlation,
+        correlation=low,
         variance=weight**2 * _records(releases[0]) * record,
         noise=_noise_variances(releases),
         laplace=first.noise == "laplace",

@@ -16,13 +16,14 @@ import functools
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import (
     SHORT_TABLE,
     Domain,
@@ -131,6 +132,16 @@ class Blocks(Model):
     def gaussian_tuples(self) -> tuple[bool, ...]:
         """Whether each tuple is assumed to be Gaussian, block after block."""
         return tuple(one for block in self.models for one in block.gaussian_tuples)
+
+    def with_coverage(self, coverage: Coverage) -> Self:
+        """Return the same blocks, marked; so is each block, which may be taken out of them."""
+        twin = super().with_coverage(coverage)
+        alone = dataclasses.replace(coverage, upper=None)
+        marked = tuple(
+            block.with_coverage(alone) if block.coverage is None else block for block in self.models
+        )
+        object.__setattr__(twin, "models", marked)
+        return twin
 
     def in_words(self) -> str:
         """Describe the kinds of dependence within blocks."""

@@ -16,7 +16,8 @@ from pdp_calibrate.families.exchangeable.model import BinaryGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup
 from pdp_calibrate.frames.columns import GROUPS
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
-from pdp_calibrate.frames.open import check_roles
+from pdp_calibrate.frames.open import check_roles, in_memory
+from pdp_calibrate.frames.products import share_at_ends
 from pdp_calibrate.learning.base import (
     CONFIDENCE,
     FitTest,
@@ -26,13 +27,25 @@ from pdp_calibrate.learning.base import (
     confidence_for,
 )
 from pdp_calibrate.learning.gaussianity import warn_of_groups
-from pdp_calibrate.learning.intraclass import Intraclass, intraclass
-from pdp_calibrate.learning.private_groups import (
-    private_groups,
-    private_intraclass,
-    private_totals,
-    refuse_larger,
+from pdp_calibrate.learning.intraclass import (
+    Intraclass,
+    intraclass,
+    intraclass_by_role,
+    order_matters,
 )
+from pdp_calibrate.learning.private_groups import private_totals, refuse_larger
+from pdp_calibrate.learning.private_sums import codes_of, numbers_of, units_of
+from pdp_calibrate.learning.signs import (
+    AT_AN_END,
+    LARGEST,
+    checked_lowest,
+    lowest_note,
+    sign_shares,
+)
+
+_ORDER = 0.01  # the p-value below which the order of rows in a group is said to matter
+
+_ONE_MEAN = "All members of a group have the same mean: no role= tells them apart."
 
 
 def smoothed_groups(
@@ -94,24 +107,31 @@ class GroupEstimator(LongFrameEstimator):
         For ``gaussian``, the public range of the values.
     confidence
         For ``gaussian``, make the correlation a range that holds the true one with this
-        probability over the rows, if groups are Gaussian; sizes may differ.
+        probability, over the rows and with `epsilon` over the noise too, if groups are Gaussian;
+        sizes may differ. None gives the estimate, a point; not with `epsilon`.
+    lowest
+        For ``gaussian``, the smallest correlation that is assumed possible where only an upper
+        limit can be learned: of private rows, and of public ones with many values at an end of the
+        range. None assumes nothing, which clamped answers may pay for.
     person
         A column that names the person; nobody may then be in two groups.
     role
-        A column with the role of each member (mother, child; left eye, right eye). If given, the
-        fit tests whether members are exchangeable whatever their role.
+        A column with the role of each member (mother, child; left eye, right eye). For ``binary``,
+        the fit then tests whether members are exchangeable whatever their role. For ``gaussian``,
+        values are centred by role, among groups that hold the same roles: a difference between
+        roles says nothing about how alike members are. Without it, public rows whose order in the
+        group matters are refused.
     smoothing
         For ``binary``, added to every count, so that no unseen number of ones counts as
         impossible.
     epsilon
         Learn under ε-differential privacy for substituting one whole group; which rows belong to
         which group, and so the sizes, are public. ``binary``: discrete Laplace noise of scale 2/ε
-        on the number of groups with each size and number of ones. ``gaussian``: values are
-        clipped to their bounds, and noise goes on the sums of squares; with `confidence` the range
-        holds the noise too, and values outside the bounds raise instead of being clipped.
+        on the number of groups with each size and number of ones. ``gaussian``: groups are
+        compared in pairs, and noise goes on the sum of the shares of pairs of members of whom one
+        differs upwards and the other downwards. Values beyond the bounds count as their ends.
     max_group_size
-        The public limit on the size of a group, larger ones raise; needed for ``gaussian`` with
-        `epsilon`, where the noise grows with it.
+        The public limit on the size of a group; larger ones raise.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
     by
@@ -122,8 +142,11 @@ class GroupEstimator(LongFrameEstimator):
     model_ : BinaryGroup, GaussianGroup or Blocks
         The law of one group; with several groups, a block for each size with its count. For zeros
         and ones each size is learned separately, so a rare size adds little beyond the smoothing.
-    intraclass_ : Intraclass
-        For ``gaussian``, the analysis of variance behind the correlation.
+    correlation_ : float
+        For ``gaussian``, the estimated correlation.
+    intraclass_ : Intraclass or None
+        For ``gaussian``, the analysis of variance behind the correlation; None where it was learned
+        from signs.
     exchangeability_test_ : FitTest or None
         A small p-value says that roles differ: use a `TableEstimator` with a column per role.
         None with `epsilon`, because it would read the rows again.
@@ -142,6 +165,7 @@ class GroupEstimator(LongFrameEstimator):
     kind: Literal["gaussian", "binary"] = "gaussian"
     bounds: tuple[float, float] | None = None
     confidence: float | None = CONFIDENCE
+    lowest: float | None = 0.0
     person: str | None = None
     role: str | None = None
     smoothing: float = 0.5
@@ -188,12 +212,19 @@ class GroupEstimator(LongFrameEstimator):
         what = "a Gaussian group"
         bounds = self._checked_bounds(frame, self.bounds, what=what, instead=GROUPS)
         sure = confidence_for(self.confidence, epsilon=epsilon)
-        largest = self._largest(needed=epsilon is not None)
-        self.exchangeability_test_ = None
-        interval = None
-        if epsilon is None:
-            found = intraclass(frame, value=self.value, by=self._unit)
-            refuse_larger(found.sizes, largest)
+        checked_lowest(self.lowest)
+        self.exchangeability_test_ = self.intraclass_ = None
+        if self._may_test:
+            by_moments = share_at_ends(frame, self.value, bounds) <= AT_AN_END
+        else:
+            by_moments = epsilon is None and sure is None  # a point: nothing about it is claimed
+        if not by_moments:
+            return self._by_signs(frame, bounds, sure)
+        found = self._analysed(frame)
+        self.intraclass_, self.correlation_ = found, found.correlation
+        refuse_larger(found.sizes, self._largest(needed=False))
+        notes = () if self.role is not None else (_ONE_MEAN,)
+        if self._may_test:
             warn_of_groups(
                 frame,
                 self.value,
@@ -201,30 +232,97 @@ class GroupEstimator(LongFrameEstimator):
                 sizes=found.sizes,
                 stacklevel=3,
             )
-            if sure is not None:
-                interval = found.interval(sure)
-        else:
-            noisy = private_groups(
-                frame,
-                value=self.value,
-                by=self._unit,
-                bounds=bounds,
-                largest=largest or 1,
-                epsilon=epsilon,
-                confidence=sure,
+        limits = None
+        if sure is not None or self._may_test:
+            limits = found.limits(CONFIDENCE if sure is None else sure)
+        return self._gaussian(found.sizes, limits, bounds, sure, notes, variance=found.variance)
+
+    def _analysed(self, frame: Any) -> Intraclass:
+        """Return the analysis of variance, by role where there are roles; refuse hidden ones."""
+        if self.role is None and not (self._may_test and in_memory(frame) is not None):
+            return intraclass(frame, value=self.value, by=self._unit)
+        units = units_of(frame, by=self._unit)
+        values = numbers_of(frame, [self.value])[1][units.order, 0]
+        values = values - values.mean()
+        if self.role is not None:
+            roles = codes_of(frame, self.role)[units.order]
+            return intraclass_by_role(values, units.numbers, roles, self.value)
+        found = intraclass(frame, value=self.value, by=self._unit)
+        if order_matters(values, units.numbers) < _ORDER:
+            raise ModelError(
+                f"the first, second, … rows of a {self._unit} differ in their means of"
+                f" {self.value}, so that members are not alike as they stand, and a common mean"
+                " would hide their correlation. Name the column that tells them apart with role=;"
+                " for values along time use GaussianSeriesEstimator."
             )
-            found = private_intraclass(noisy, bounds=bounds, value=self.value)
-            if sure is not None:
-                interval = noisy.interval(sure)
-        self.intraclass_ = found
-        groups = gaussian_groups(
-            found,
+        return found
+
+    def _by_signs(self, frame: Any, bounds: tuple[float, float], sure: float | None) -> Model:
+        """Learn an upper limit from signs of differences between groups."""
+        units = units_of(frame, by=self._unit)
+        sizes = Counter(units.sizes.tolist())
+        refuse_larger(sizes, self._largest(needed=False))
+        values = np.clip(numbers_of(frame, [self.value])[1][units.order, 0], *bounds)
+        numbers, places = units.numbers, units.places
+        if self.role is not None:
+            roles = codes_of(frame, self.role)[units.order]
+            order = np.lexsort((places, roles, numbers))
+            numbers, roles, values = numbers[order], roles[order], values[order]
+            # The first, second, … holder of a role is a position of its own.
+            other = (np.diff(numbers, prepend=-1) != 0) | (np.diff(roles, prepend=-1) != 0)
+            begins, rows = np.flatnonzero(other), len(numbers)
+            again = np.arange(rows) - np.repeat(begins, np.diff(begins, append=rows))
+            places = roles * (int(again.max()) + 1) + again
+        shares = sign_shares(values, numbers, places, along=False, epsilon=self.epsilon)
+        self.correlation_ = shares.correlation
+        low = -1.0 if self.lowest is None else self.lowest
+        limits = low, max(shares.limit(CONFIDENCE if sure is None else sure), low)
+        return self._gaussian(sizes, limits, bounds, sure, (lowest_note(self.lowest),))
+
+    def _gaussian(
+        self,
+        sizes: Counter[int],
+        limits: tuple[float, float] | None,
+        bounds: tuple[float, float],
+        sure: float | None,
+        notes: tuple[str, ...],
+        *,
+        variance: float | None = None,
+    ) -> Model:
+        """Return the set between the limits, or a point that knows this set."""
+
+        def between(size: int) -> GaussianGroup:
+            return self._group_of(size, limits or (0.0, 0.0), bounds, None)
+
+        def point(size: int) -> GaussianGroup:
+            return self._group_of(size, (self.correlation_,) * 2, bounds, variance)
+
+        coverage = self._coverage(sure, notes=notes)
+        if sure is not None:
+            return self._model_of(between, sizes, self.epsilon, coverage=coverage)
+        upper = None if limits is None else between
+        return self._model_of(point, sizes, self.epsilon, coverage=coverage, upper=upper)
+
+    def _group_of(
+        self,
+        size: int,
+        limits: tuple[float, float],
+        bounds: tuple[float, float],
+        variance: float | None,
+    ) -> GaussianGroup:
+        """Return a group of one size.
+
+        A correlation at or below −1/(m−1) is impossible among m members: it is cut just above.
+        """
+        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
+        low, high = (min(max(end, least), LARGEST) for end in limits)
+        return GaussianGroup(
+            size=size,
+            correlation=(low, high),
             bounds=bounds,
-            interval=interval,
+            variance=variance if variance and variance > 0 else None,
             provenance=self._provenance,
         )
-        coverage = self._coverage(sure)
-        return self._model_of(groups.__getitem__, found.sizes, epsilon, coverage=coverage)
 
     def _largest(self, *, needed: bool) -> int | None:
         if self.max_group_size is None and not needed:
@@ -237,30 +335,3 @@ _FITS: dict[str, Callable[[GroupEstimator, Any, float | None], Model]] = {
     "gaussian": GroupEstimator._fit_gaussian,  # noqa: SLF001
 }
 """How each kind is learned; a further kind is one more line."""
-
-
-def gaussian_groups(
-    found: Intraclass,
-    *,
-    bounds: tuple[float, float],
-    interval: tuple[float, float] | None,
-    provenance: str,
-) -> dict[int, GaussianGroup]:
-    """Return a group for every size, with the estimated correlation or an interval for it.
-
-    A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
-    """
-    low, high = (found.correlation,) * 2 if interval is None else interval
-    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly equal" into "equal"
-    low = min(low, high)
-    groups = {}
-    for size in sorted(found.sizes):
-        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
-        groups[size] = GaussianGroup(
-            size=size,
-            correlation=(max(low, least), max(high, least)),
-            bounds=bounds,
-            variance=found.variance,
-            provenance=provenance,
-        )
-    return groups

@@ -306,3 +306,15 @@ def _sums_by_size(
     found = collected(kinds)
     names = ("__size__", "__groups__", *added)
     return {name: [0.0 if n is None else n for n in found[name].to_list()] for name in names}
+
+
+@asks_the_engine
+def share_at_ends(frame: Any, value: Hashable, bounds: tuple[float, float]) -> float:
+    """Return the share of values at an end of their public range, or beyond; of public rows."""
+    table, (name,), _ = chosen(frame, [value])
+    low, high = bounds
+    cell = nw.col(name)
+    outside = how_many((cell <= low) | (cell >= high)).alias("outside")
+    found = one_row(table.select(nw.len().alias("rows"), outside))
+    refuse_empty(found["rows"])
+    return float(found["outside"] or 0) / float(found["rows"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -12,10 +13,10 @@ import narwhals as nw
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, plain
+from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import asks_the_engine, collected, how_many, one_row, refuse_words
 from pdp_calibrate.frames.order import GROUP, ORDER, VALUE, before, check_times, series_in
-from pdp_calibrate.frames.products import refuse_infinite, typical, well_centred
 
 _LONGEST_RUN = 3
 
@@ -35,6 +36,8 @@ class OrderedSeries:
     """Its type."""
     lengths: Counter[int]
     """How many series there are of each length."""
+    positioned: bool
+    """Whether rows have times, which series share; otherwise they only have an order."""
 
     @functools.cached_property
     def triples(self) -> Counter[tuple[Hashable, ...]]:
@@ -66,7 +69,11 @@ def ordered_series(
     if order_by is not None:
         check_times(table, times)
     return OrderedSeries(
-        table=table, value=value, kind=kinds[VALUE], lengths=group_sizes(frame, by)
+        table=table,
+        value=value,
+        kind=kinds[VALUE],
+        lengths=group_sizes(frame, by),
+        positioned=order_by is not None,
     )
 
 
@@ -109,55 +116,137 @@ def first_values(series: OrderedSeries) -> Counter[Hashable]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeighbourProducts:
-    """Sums over consecutive values, centred at the mean of all."""
+class NeighbourSums:
+    """Sums over consecutive values of a panel, centred by position."""
 
-    pairs: int
-    """How many pairs of neighbours there are."""
-    product: float
-    """Σ x_t·x_{t+1}."""
-    spread: float
-    """(Σ x_t² + Σ x_{t+1}²)/2 over the same pairs; 0 if it is only rounding."""
-    variance: float
-    """The mean of x_t² over all values."""
+    apart: float
+    """Σ((y' − y)/2)² over neighbours."""
+    together: float
+    """Σ((y' + y)/2)² over neighbours."""
+    squares: float
+    """Σ y² over all values."""
+    panels: Counter[int]
+    """How many independent series of each length centring leaves."""
+    one_mean: bool
+    """Whether there is one series, centred at one mean for all positions."""
+    rows: int
+    """How many values there are."""
+    outside: int
+    """How many of them are at an end of the public range, or beyond."""
+    lagged: FloatArray
+    """Sums of products of y_t, y_{t−1} and y_{t−4}, where all three exist: 3 × 3."""
+    lags: int
+    """How many such triples there are."""
+
+
+_COHORT = ["__size__", "__first__", "__last__"]
 
 
 @asks_the_engine
-def neighbour_products(series: OrderedSeries) -> NeighbourProducts:
-    """Multiply each value with the one before. One pass."""
+def neighbour_sums(series: OrderedSeries, bounds: tuple[float, float]) -> NeighbourSums:
+    """Centre values by position among all series that stand at the same positions; add up products.
+
+    Positions are the times, or ranks where rows have no times. Which series stand where is public.
+    """
     refuse_words(series.value, series.kind)
     table = series.table.select(GROUP, ORDER, nw.col(VALUE).cast(nw.Float64))
-    kept: dict[str, float] = {}
-
-    def summed(centre: FloatArray) -> tuple[int, FloatArray, FloatArray]:
-        moved = table.select(GROUP, ORDER, (nw.col(VALUE) - float(centre[0])).alias(VALUE))
-        pairs = moved.select(
-            nw.col(VALUE).alias("later"), before(VALUE, 1).alias("earlier")
-        ).with_columns(nw.when(~nw.col("earlier").is_null()).then(nw.col("later")).alias("next"))
-        one, other, every = nw.col("earlier"), nw.col("next"), nw.col("later")
-        found = one_row(
-            pairs.select(
-                nw.len().alias("rows"),
-                how_many(~one.is_null()).alias("pairs"),
-                every.sum().alias("sum"),
-                (every * every).sum().alias("squares"),
-                (one.sum() + other.sum()).alias("ends"),
-                (one * other).sum().alias("product"),
-                ((one * one).sum() + (other * other).sum()).alias("end_squares"),
-            )
-        )
-        refuse_infinite(table, [VALUE], np.array([found["squares"]]), [series.value])
-        kept.update({name: float(number or 0.0) for name, number in found.items()})
-        rows, shift = int(found["rows"]), found["sum"] / found["rows"]
-        return rows, np.array([shift]), np.array([[found["squares"] - rows * shift**2]])
-
-    rows, mean, squares = well_centred(summed, typical(table, [VALUE]))
-    shift, pairs = kept["sum"] / rows, kept["pairs"]
-    spread = (kept["end_squares"] - 2 * shift * kept["ends"] + 2 * pairs * shift**2) / 2
-    rounding = rows * (16 * 2.0**-53 * float(mean[0])) ** 2
-    return NeighbourProducts(
-        pairs=int(pairs),
-        product=kept["product"] - shift * kept["ends"] + pairs * shift**2,
-        spread=spread if spread > rounding else 0.0,
-        variance=float(squares[0, 0]) / rows,
+    refuse_infinite_values(table, series.value)
+    table = table.with_columns(nw.lit(1).alias("__one__")).with_columns(
+        nw.col("__one__").sum().over(GROUP).alias("__size__")
     )
+    if series.positioned:
+        first, last, place = nw.col(ORDER).min(), nw.col(ORDER).max(), nw.col(ORDER)
+        table = table.with_columns(
+            first.over(GROUP).alias("__first__"), last.over(GROUP).alias("__last__")
+        ).with_columns(place.alias("__place__"))
+    else:
+        rank = nw.col("__one__").cum_sum().over(GROUP, order_by=ORDER)
+        table = table.with_columns(
+            nw.lit(0).alias("__first__"), nw.lit(0).alias("__last__"), rank.alias("__place__")
+        )
+    panels = _panels(table)
+    one_mean = sum(series.lengths.values()) == 1
+    if one_mean:
+        mean = float(one_row(table.select(nw.col(VALUE).mean().alias("mean")))["mean"])
+        centred, panels = nw.col(VALUE) - mean, Counter(series.lengths)
+    else:
+        centred = nw.col(VALUE) - nw.col(VALUE).mean().over(*_COHORT, "__place__")
+    low, high = bounds
+    cell = nw.col(VALUE)
+    table = table.select(
+        GROUP,
+        ORDER,
+        centred.alias(VALUE),
+        ((cell <= low) | (cell >= high)).alias("outside"),
+    )
+    lagged = table.select(
+        "outside",
+        nw.col(VALUE).alias("y0"),
+        before(VALUE, 1).alias("y1"),
+        before(VALUE, 4).alias("y4"),
+    )
+    now, earlier, early = nw.col("y0"), nw.col("y1"), nw.col("y4")
+    held = ~early.is_null()
+    terms = {"y0": now, "y1": earlier, "y4": early}
+    names = list(terms)
+    found = one_row(
+        lagged.select(
+            nw.len().alias("rows"),
+            how_many(nw.col("outside")).alias("at_ends"),
+            how_many(held).alias("lags"),
+            (now * now).sum().alias("squares"),
+            ((now - earlier) * (now - earlier) / 4).sum().alias("apart"),
+            ((now + earlier) * (now + earlier) / 4).sum().alias("together"),
+            *(
+                nw.when(held).then(terms[i] * terms[j]).sum().alias(f"{i} {j}")
+                for k, i in enumerate(names)
+                for j in names[k:]
+            ),
+        )
+    )
+    sums = {name: float(number or 0.0) for name, number in found.items()}
+    together = sums["together"]
+    if one_mean:  # (y' + y)/2 has a mean of its own over the pairs
+        ends = one_row(lagged.select((now + earlier).sum().alias("sum")))["sum"]
+        pairs = int(sums["rows"]) - 1
+        together = max(0.0, together - float(ends or 0.0) ** 2 / 4 / max(1, pairs))
+    products = [[sums[f"{min(i, j)} {max(i, j)}"] for j in names] for i in names]
+    return NeighbourSums(
+        apart=sums["apart"],
+        together=together,
+        squares=sums["squares"],
+        panels=panels,
+        one_mean=one_mean,
+        rows=int(sums["rows"]),
+        outside=int(sums["at_ends"]),
+        lagged=np.array(products),
+        lags=int(sums["lags"]),
+    )
+
+
+def _panels(table: nw.LazyFrame[Any]) -> Counter[int]:
+    """Return how many independent series of each length are left: H − 1 of H that are alike."""
+    cells = table.group_by(*_COHORT, "__place__").agg(nw.len().alias("__count__"))
+    cohorts = collected(
+        cells.group_by(*_COHORT).agg(
+            nw.col("__count__").max().alias("most"), nw.col("__count__").min().alias("least")
+        )
+    )
+    found: Counter[int] = Counter()
+    for size, most, least in zip(
+        *(cohorts[name].to_list() for name in ("__size__", "most", "least")), strict=True
+    ):
+        if most != least:
+            raise ModelError(
+                "series that begin and end together have other times in between: give order_by= a"
+                " column that counts positions."
+            )
+        found[int(size)] += int(most) - 1
+    return found
+
+
+def refuse_infinite_values(table: nw.LazyFrame[Any], value: str) -> None:
+    """Raise for values that are not finite; missing ones have been refused before."""
+    most = one_row(table.select(nw.col(VALUE).abs().max().alias("most")))["most"]
+    if most is None or not math.isfinite(most):
+        raise ModelError(f"column {value} must be finite.")

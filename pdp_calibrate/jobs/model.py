@@ -178,8 +178,6 @@ def _group(job: Job, column: Hashable, size: int, domain: Sequence[Hashable] | N
         return Unknown(size=size, bounds=bounds)
     if "order_by" not in job.options:
         return GaussianGroup(size=size, correlation=correlation, bounds=bounds)
-    if not isinstance(correlation, int | float):
-        raise QueryError("a series needs one correlation of neighbours, not a range.")
     return GaussianSeries(length=size, correlation=correlation, bounds=bounds)
 
 

@@ -346,9 +346,8 @@ def _group(job: Job, query: RowQuery, size: int, states: Sequence[Hashable] = ()
             low, high = checked_range(correlation)
             stated = (low, max(-low, high))
         return GaussianGroup(size=size, correlation=stated, bounds=bounds)
-    if not isinstance(correlation, int | float):
-        raise QueryError("a series needs one correlation of neighbours, not a range.")
-    return GaussianSeries(length=size, correlation=abs(correlation), bounds=bounds)
+    strength = max(map(abs, checked_range(correlation)))
+    return GaussianSeries(length=size, correlation=strength, bounds=bounds)
 
 
 def rows_of_question(job: Job, question: Question, frame: Any) -> tuple[RowQuery, PublicRows]:

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NoReturn, Self
 
 from scipy import stats
 from sklearn.base import BaseEstimator
@@ -24,24 +24,12 @@ from pdp_calibrate.learning.private_sums import Units, units_of
 Source = Literal["private", "public"]
 
 
-class _Omitted(float):
-    """A default that can be told from the same number given; copies and pickles are itself.
+CONFIDENCE: Final = float("0.95")
+"""The default of ``confidence=``, an object of its own.
 
-    An estimator whose options leave no band then knows whether a confidence was asked for.
-    """
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> str:
-        return "CONFIDENCE"
-
-
-CONFIDENCE: Final = _Omitted(0.95)
-"""The default of ``confidence=``: equal to 0.95 and written so, but known to be the default."""
+An estimator whose options leave no band then knows whether a confidence was asked for. Copies of a
+float are the same object, so clones keep it.
+"""
 
 
 _OPEN = Coverage(kind="no band")
@@ -86,6 +74,12 @@ class FrameEstimator(BaseEstimator):
             return Coverage(kind="point", notes=tuple(notes))
         over: Over = "sampling" if self.epsilon is None else "sampling and noise"
         return Coverage(kind="covered", confidence=confidence, over=over, notes=tuple(notes))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("confidence") is CONFIDENCE:  # the class still has it when it is read back
+            state = {name: held for name, held in state.items() if name != "confidence"}
+        return state
 
     def __getattr__(self, name: str) -> Any:
         if name == "model_":
@@ -210,11 +204,15 @@ class SeriesEstimator(LongFrameEstimator):
         if longest < 2:
             raise ModelError(f"max_length must be at least 2, got {longest}.")
         if self._unit is None:
-            raise ModelError(
-                "with epsilon, give groups=, the column that names the series: a single series is a"
-                " single unit, which differential privacy hides completely."
-            )
+            self._refuse_single()
         return longest
+
+    @staticmethod
+    def _refuse_single() -> NoReturn:
+        raise ModelError(
+            "with epsilon, give groups=, the column that names the series: a single series is a"
+            " single unit, which differential privacy hides completely."
+        )
 
 
 def checked_source(source: str) -> None:

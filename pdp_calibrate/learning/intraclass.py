@@ -25,6 +25,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.products import GroupMoments, group_moments
+from pdp_calibrate.learning.private_sums import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +46,25 @@ class Intraclass:
     """Estimated total variance of a value."""
     sizes: Counter[int]
     """How many groups there are of each size."""
+    by_role: Counter[int] | None = None
+    """Degrees of freedom between groups, by size, where values are centred by role; else None."""
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return an interval that holds ρ with this probability, exact for Gaussian groups.
+        """Return an interval that holds ρ with this probability, exact for Gaussian groups."""
+        if not 0 < confidence < 1:
+            raise ModelError(f"confidence must lie between 0 and 1, got {confidence}.")
+        return self.limits((1 + confidence) / 2)
 
-        For groups of one size it is the F interval; for unequal sizes the law of the ratio itself
-        is inverted (`ratio_probability`), since the F interval with an average size fails up to
-        four times as often as it claims.
+    def limits(self, tail: float) -> tuple[float, float]:
+        """Return limits of ρ, each of which holds with this probability.
+
+        For groups of one size they are those of F; for unequal sizes the law of the ratio itself
+        is inverted (`ratio_probability`), since F with an average size fails up to four times as
+        often as it claims. Both limits fail together never, and no more than one of them matters:
+        the leakage grows with the size of ρ on each side of 0.
         """
         from scipy.stats import f as fisher
 
-        if not 0 < confidence < 1:
-            raise ModelError(f"confidence must lie between 0 and 1, got {confidence}.")
-        tail = (1 + confidence) / 2
         if len(self.sizes) > 1:
             return self._where_probability_is(tail), self._where_probability_is(1 - tail)
         low = self.ratio / float(fisher.ppf(tail, self.between, self.within))
@@ -72,7 +79,16 @@ class Intraclass:
         from scipy.optimize import brentq
 
         def above(correlation: float) -> float:
-            return ratio_probability(self.sizes, correlation, self.ratio) - level
+            return (
+                ratio_probability(
+                    self.sizes,
+                    correlation,
+                    self.ratio,
+                    by_role=self.by_role,
+                    within=self.within,
+                )
+                - level
+            )
 
         least, most = -(1 - 1e-9) / (max(self.sizes) - 1), 1 - 1e-9
         if above(least) <= 0:
@@ -100,6 +116,90 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     0.977
     """
     return intraclass_of(group_moments(frame, value=value, by=by), value)
+
+
+def intraclass_by_role(
+    values: FloatArray, units: IntArray, roles: IntArray, name: Hashable
+) -> Intraclass:
+    """Estimate the correlation where every role may have a mean of its own.
+
+    Values are centred at the mean of a role, separately for all groups that hold the same roles. Of
+    H such groups of m members in R roles, H − 1 degrees of freedom are left between groups and
+    H(m − 1) − (R − 1) within them: a role shifts all groups alike.
+
+    Parameters
+    ----------
+    values
+        The values, sorted by group.
+    units
+        The group of each, 0, 1, …, ascending.
+    roles
+        The role of each, numbered from 0.
+    name
+        The column of values.
+    """
+    members = np.bincount(units)
+    held = np.zeros((len(members), int(roles.max()) + 1), dtype=np.int64)
+    np.add.at(held, (units, roles), 1)
+    kinds, cohort, numbers = np.unique(held, axis=0, return_inverse=True, return_counts=True)
+    cells = cohort.reshape(-1)[units] * held.shape[1] + roles
+    means = np.bincount(cells, weights=values) / np.maximum(np.bincount(cells), 1)
+    centred = values - means[cells]
+    between = float(np.sum(np.bincount(units, weights=centred) ** 2 / members))
+    within = max(0.0, float(centred @ centred) - between)
+    by_role: Counter[int] = Counter()
+    free = 0
+    for kind, number in zip(kinds, numbers.tolist(), strict=True):
+        size = int(kind.sum())
+        by_role[size] += number - 1
+        free += number * (size - 1) - (int((kind > 0).sum()) - 1)
+    groups = sum(by_role.values())
+    if not groups or not free or not any(size > 1 and n for size, n in by_role.items()):
+        raise ModelError(
+            "no two groups hold the same roles, so that what a role does cannot be told from"
+            " correlation: leave role= out, or join roles."
+        )
+    if not within > 0:
+        raise ModelError(f"the values of {name} do not vary inside groups; correlation is 1.")
+    average = sum(size * number for size, number in by_role.items()) / groups
+    ratio = (between / groups) / (within / free)
+    return Intraclass(
+        correlation=(ratio - 1) / (ratio + average - 1),
+        ratio=ratio,
+        between=groups,
+        within=free,
+        average_size=average,
+        variance=within / free + max(0.0, (between / groups - within / free) / average),
+        sizes=Counter(members.tolist()),
+        by_role=by_role,
+    )
+
+
+def order_matters(values: FloatArray, units: IntArray) -> float:
+    """Return the p-value of a test whether the first, second, … rows of a group differ in mean.
+
+    The F test of a place in the group, separately for groups of each size: exact for Gaussian
+    groups whose members are exchangeable, whatever the correlation. 1 if it cannot be tested.
+    """
+    members = np.bincount(units)
+    explained = left = 0.0
+    free = rest = 0
+    begins = np.cumsum(members) - members
+    for size in np.unique(members[members > 1]).tolist():
+        rows = begins[members == size][:, np.newaxis] + np.arange(size)
+        inside = values[rows] - values[rows].mean(axis=1, keepdims=True)
+        means = inside.mean(axis=0)
+        if len(rows) < 2:
+            continue
+        explained += len(rows) * float(means @ means)
+        left += float(((inside - means) ** 2).sum())
+        free += size - 1
+        rest += (len(rows) - 1) * (size - 1)
+    if not rest or not left > 0:
+        return 1.0
+    from scipy.stats import f as fisher
+
+    return float(fisher.sf(explained / free / (left / rest), free, rest))
 
 
 def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intraclass:
@@ -133,8 +233,18 @@ _ACCURATE = 1e-9  # the most that halving the step may change
 _NEGLIGIBLE = 36.0  # the integral is cut off where the integrand falls below e^−36
 
 
-def ratio_probability(sizes: Mapping[int, int], correlation: float, ratio: float) -> float:
+def ratio_probability(
+    sizes: Mapping[int, int],
+    correlation: float,
+    ratio: float,
+    *,
+    by_role: Mapping[int, int] | None = None,
+    within: int | None = None,
+) -> float:
     """Return P(MSB/MSW ≤ ratio) for these numbers of groups of each size.
+
+    Where values are centred by role, the degrees of freedom are given: between groups by size, and
+    within.
 
     Examples
     --------
@@ -143,9 +253,16 @@ def ratio_probability(sizes: Mapping[int, int], correlation: float, ratio: float
     """
     groups = sum(sizes.values())
     rows = sum(size * number for size, number in sizes.items())
-    weights, degrees = _between(sizes, correlation)
-    against = ratio * (groups - 1) / (rows - groups) * (1 - correlation)
-    return _negative(np.append(weights, -against), np.append(degrees, rows - groups))
+    if by_role is None or within is None:
+        weights, degrees = _between(sizes, correlation)
+        between, within = groups - 1, rows - groups
+    else:
+        held = sorted(size for size, number in by_role.items() if number)
+        weights = np.array([1 + (size - 1) * correlation for size in held])
+        degrees = np.array([by_role[size] for size in held], dtype=np.float64)
+        between = sum(by_role.values())
+    against = ratio * between / within * (1 - correlation)
+    return _negative(np.append(weights, -against), np.append(degrees, within))
 
 
 def _between(sizes: Mapping[int, int], correlation: float) -> tuple[FloatArray, FloatArray]:

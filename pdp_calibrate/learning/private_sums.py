@@ -131,7 +131,9 @@ class Units:
     numbers: IntArray
     """Which unit each row belongs to: 0, 1, …, ascending."""
     order: IntArray
-    """The position of each of these rows in the frame."""
+    """Where each of these rows is in the frame."""
+    times: IntArray | None = None
+    """The number of its time among all times that occur, ascending; None if rows have no times."""
 
     @functools.cached_property
     def sizes(self) -> IntArray:
@@ -144,6 +146,11 @@ class Units:
         return np.cumsum(self.sizes) - self.sizes
 
     @property
+    def positions(self) -> IntArray:
+        """The time of each row, such that neighbours in a series without gaps are one apart."""
+        return self.places if self.times is None else self.times
+
+    @property
     def places(self) -> IntArray:
         """The position of each row in its unit, from 0."""
         return np.asarray(np.arange(len(self.numbers)) - self.begins[self.numbers])
@@ -154,8 +161,8 @@ def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFr
     table = in_memory(frame)
     if table is None:
         raise FrameError(
-            "learning under differential privacy reads the rows of every unit in order, which needs"
-            " them in memory: collect the frame first."
+            "this way of learning reads the rows of every unit in order, which needs them in"
+            " memory: collect the frame first."
         )
     names = columns_of(frame) if columns is None else list(columns)
     if not names:
@@ -201,9 +208,19 @@ def units_of(
     numbered = cells.sort(*keyed, "__row__")
     order = numbered["__row__"].to_numpy().astype(np.int64)
     keys = numbered[cast("str", by)]
+    times = None
+    if order_by is not None:
+        _, times = np.unique(numbered[cast("str", order_by)].to_numpy(), return_inverse=True)
     begins = (keys != keys.shift(1)).fill_null(value=True).to_numpy().astype(np.bool_)
     begins[0] = True
-    return Units(numbers=np.cumsum(begins) - 1, order=order)
+    return Units(numbers=np.cumsum(begins) - 1, order=order, times=times)
+
+
+def codes_of(frame: Any, column: Hashable) -> IntArray:
+    """Return the values of a public column as numbers from 0, in their order."""
+    cells = cells_of(frame, [column])[cast("str", column)].to_list()
+    codes = {value: code for code, value in enumerate(sorted(set(cells), key=repr))}
+    return np.array([codes[value] for value in cells], dtype=np.int64)
 
 
 def states_of(frame: Any, value: str, states: Domain) -> IntArray:

@@ -285,7 +285,8 @@ def source(model: Model) -> str:
 
 _NOT_COVERED = (
     "The error of learning is not covered: where the truth is more correlated than what was"
-    " learned, more leaks than is said here, up to what the scale leaks under group privacy."
+    " learned, more leaks than is said here, up to what the scale leaks about a group whose members"
+    " depend on each other in any way."
 )
 
 
@@ -322,9 +323,9 @@ def coverage_in_full(model: Model) -> list[str]:
     else:
         found.append(
             f"The truth is outside what was learned with probability at most"
-            f" β = {1 - coverage.confidence:.2g}. That is no δ: where it is, the answer leaks at"
-            " most what its scale leaks under group privacy. Who knows the correlation inside one"
-            " group better than that is not covered."
+            f" β = {1 - coverage.confidence:.2g}. That is no δ: where it is outside, the answer"
+            " leaks at most what its scale leaks about a group whose members depend on each other"
+            " in any way. Whoever knows the correlation inside one group better is not covered."
         )
     return [*found, *coverage.notes]
 

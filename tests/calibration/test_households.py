@@ -136,10 +136,6 @@ def test_a_model_of_the_groups_is_checked_against_their_sizes():
         ),
         (lambda f: f.assign(income="x").pdp.sum("income", **INCOME), "must hold numbers"),
         (lambda f: f.assign(income=np.inf).pdp.sum("income", **INCOME), "not a finite number"),
-        (
-            lambda f: f.pdp.sum("income", bounds=(0, 9), order_by="role", correlation=(0, 0.2)),
-            "not a range",
-        ),
     ],
 )
 def test_bad_requests_are_refused(call, message):

@@ -15,7 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.support.marks import examples
-from tests.support.private_fits import LARGEST, LONGEST, estimators, neighbours
+from tests.support.private_fits import LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")
@@ -182,7 +182,6 @@ def test_with_a_large_budget_the_fit_is_that_without_noise(kind):
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=float("inf")), "positive and finite"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1.0, covariance="oas"), "read from the rows"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1e-17), "would not fit into 64 bits"),
-        (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0), "max_group_size="),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=0),
          "positive whole number, got 0"),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=1),
@@ -194,8 +193,8 @@ def test_with_a_large_budget_the_fit_is_that_without_noise(kind):
         (pdp.MarkovChainEstimator(epsilon=1.0, by="who", states=[0, 1], max_length=1),
          "at least 2, got 1"),
         (pdp.MarkovChainEstimator(epsilon=1.0, states=[0, 1], max_length=5), "a single series is"),
-        (pdp.GaussianSeriesEstimator(epsilon=1.0, by="who"), "bounds="),
-        (pdp.GaussianSeriesEstimator(epsilon=1.0, by="who", bounds=(0, 1)), "max_length="),
+        (pdp.GaussianSeriesEstimator(value="load", epsilon=1.0, by="who"), "bounds="),
+        (pdp.GaussianSeriesEstimator(value="load", epsilon=1.0, bounds=(0, 1)), "groups="),
     ],
 )  # fmt: skip
 def test_what_would_not_be_private_is_refused(estimator, message):
@@ -262,12 +261,11 @@ def test_a_range_of_correlations_holds_for_the_noise_too():
         values = correlated(rng, 4000, rho=0.3).clip(-5, 5)
         frame = pd.DataFrame({"home": np.repeat(np.arange(4000), 3), "x": values.ravel()})
         low, high = estimator.fit(frame).model_.models[0].correlation
-        covered += low <= 0.3 <= high
-        widths.append(high - low)
+        assert low == 0  # assumed, and said
+        covered += high >= 0.3
+        widths.append(high - 0.3)
     assert covered >= stats.binom.ppf(1e-11, 40, 0.9)
-    plain = pdp.GroupEstimator(by="home", value="x", bounds=(-5, 5), confidence=0.9)
-    assert np.diff(plain.fit(frame).model_.models[0].correlation)[0] < min(widths)
-    assert max(widths) < 1
+    assert -0.1 < min(widths) <= max(widths) < 0.15
 
 
 def test_too_much_noise_for_the_confidence_is_refused():
@@ -281,14 +279,6 @@ def test_too_much_noise_for_the_confidence_is_refused():
     with pytest.raises(pdp.ModelError, match="column b has values outside its bounds"):
         pdp.GaussianEstimator(bounds={"a": (-9, 9), "b": (-1, 1), "c": (-9, 9)}, confidence=0.9,
                               epsilon=9.0).fit(frame)  # fmt: skip
-    homes = pd.DataFrame({"who": np.repeat(np.arange(100), 3), "load": rows[:100].ravel()})
-    group = pdp.GroupEstimator(
-        by="who", value="load", bounds=(-6, 6), confidence=0.9, epsilon=0.1, max_group_size=LARGEST
-    )
-    with pytest.raises(pdp.ModelError, match="noise of the estimation is too large"):
-        group.fit(homes)
-    with pytest.raises(pdp.ModelError, match="column load has values outside"):
-        group.set_params(bounds=(-0.5, 0.5)).fit(homes)
 
 
 def test_little_signal_under_much_noise_is_called_out():
@@ -316,8 +306,8 @@ def test_frames_of_another_library_give_the_same_sums(kind, handed):
     polars = pytest.importorskip("polars")
     frame, _ = neighbours(kind, np.random.default_rng(2))
     shuffled = frame.sample(frac=1, random_state=0, ignore_index=True)
-    if "who" in frame and kind in ("chain", "started", "series"):
-        shuffled = frame  # without order_by the order of rows counts
+    if "who" in frame and kind != "binary":
+        shuffled = frame  # without order_by or role the order of rows counts
     for one in (frame, polars.from_pandas(shuffled)):
         estimators(1.0)[kind].fit(one)
     assert handed[0] == handed[1]

@@ -23,7 +23,7 @@ def estimators(epsilon, **changes):
         ),
         "chain": pdp.MarkovChainEstimator(states=[0, 1], **series),
         "started": pdp.MarkovChainEstimator(states=[0, 1], initial="estimated", **series),
-        "series": pdp.GaussianSeriesEstimator(bounds=(0, 10), **series),
+        "series": pdp.GaussianSeriesEstimator(value="load", bounds=(0, 10), **series),
     }  # fmt: skip
 
 

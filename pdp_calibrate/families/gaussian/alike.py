@@ -18,7 +18,7 @@ from pdp_calibrate.core.model import (
     checked_bounds,
     checked_size,
 )
-from pdp_calibrate.core.schema_parts import NUMBER, POSITIVE, RANGE, nullable
+from pdp_calibrate.core.schema_parts import NUMBER, POSITIVE, RANGE, anything_of, nullable
 from pdp_calibrate.core.tuning import WRITTEN_TUPLES
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.model import Gaussian
@@ -49,11 +49,6 @@ class _Homogeneous(Model):
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
-    @property
-    @abc.abstractmethod
-    def least_correlation(self) -> float:
-        """The smallest correlation that the model admits between neighbours."""
-
     @abc.abstractmethod
     def matrix(self, correlation: float) -> FloatArray:
         """Return the correlation matrix that follows from this one number."""
@@ -67,7 +62,7 @@ class _Homogeneous(Model):
 
     def pearson_matrix(self) -> FloatArray:
         """Return the correlations of all pairs: the largest that the range allows."""
-        return self.matrix(self._ends[1])
+        return self.matrix(self.ends[1])
 
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
@@ -77,7 +72,7 @@ class _Homogeneous(Model):
         Where the worst member of the set has other means, the witness already holds that member.
         See `Model.draws`.
         """
-        low, high = self._ends
+        low, high = self.ends
         if self.variance is None:
             member = self.concentrated(high)
         else:
@@ -151,14 +146,14 @@ class _Homogeneous(Model):
         return (self.bounds,) * len(self.names)
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def ends(self) -> tuple[float, float]:
         """The smallest and the largest correlation."""
         return self.correlation if isinstance(self.correlation, tuple) else (self.correlation,) * 2
 
     @property
     def moves_one_way(self) -> bool:
         """True where no correlation is negative."""
-        return self._ends[0] >= 0
+        return self.ends[0] >= 0
 
     @property
     def covers_subsets(self) -> bool:
@@ -168,7 +163,7 @@ class _Homogeneous(Model):
         a negative correlation all others together move against a secret by at most as much as the
         secret itself moves.
         """
-        return isinstance(self.correlation, tuple) or self.moves_one_way
+        return not self.runs_along_time or self.moves_one_way
 
     @property
     def covers_parts(self) -> bool:
@@ -177,7 +172,7 @@ class _Homogeneous(Model):
         A clamped value moves by at most its coefficient times the move of the secret, and these
         moves add up to the bound; a positive correlation bounds a negative one of the same size.
         """
-        return sum(self._ends) >= 0
+        return sum(self.ends) >= 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -243,11 +238,6 @@ class GaussianGroup(_Homogeneous):
             )
         self._settle_alike((low, high), bounds, variance, names, members, provenance)
 
-    @property
-    def least_correlation(self) -> float:
-        """The lower end of the range."""
-        return self.correlation[0]
-
     def matrix(self, correlation: float) -> FloatArray:
         """Return the same correlation for every pair."""
         return np.where(np.eye(len(self.names), dtype=np.bool_), 1.0, correlation)
@@ -263,7 +253,8 @@ class GaussianSeries(_Homogeneous):
         Number of points in time T. None for a series without an end: `names` then names the one
         record of a step, and releases are made step by step in a ledger.
     correlation
-        The correlation φ of neighbours, between −1 and 1; at distance d it is φ^d.
+        The correlation φ of neighbours, between −1 and 1; at distance d it is φ^d. Or a range
+        (lo, hi): then the guarantee holds for every φ in it, the same throughout the series.
     bounds, variance, provenance
         As for `GaussianGroup`.
     names
@@ -273,16 +264,20 @@ class GaussianSeries(_Homogeneous):
     --------
     >>> GaussianSeries(length=48, correlation=0.9, bounds=(0, 10))
     GaussianSeries(48 tuples, assumed)
+    >>> GaussianSeries(length=48, correlation=(0, 0.9), bounds=(0, 10)).correlation
+    (0.0, 0.9)
     """
 
     dependence = "a Gaussian series in which each value depends on the one before"
     json_fields: ClassVar = {
-        "correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE),
-    }  # fmt: skip
+        "correlation": anything_of(NUMBER, RANGE),
+        "bounds": RANGE,
+        "variance": nullable(POSITIVE),
+    }
     runs_along_time = True
 
-    correlation: float
-    """The correlation of neighbours."""
+    correlation: float | tuple[float, float]
+    """The correlation of neighbours, or its range."""
     bounds: tuple[float, float]
     """The public range of each value."""
     variance: float | None
@@ -292,20 +287,25 @@ class GaussianSeries(_Homogeneous):
         self,
         *,
         length: int | None,
-        correlation: float,
+        correlation: float | tuple[float, float],
         bounds: tuple[float, float],
         variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
         points = 1 if length is None else checked_size(length, "length")
-        phi, high = checked_range(correlation)
-        if phi != high:
-            raise ModelError(f"a series has one correlation, not a range, got {(phi, high)}.")
-        if not -1 < phi < 1:
-            raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
+        low, high = checked_range(correlation)
+        if not -1 < low <= high < 1:
+            got = low if low == high else (low, high)
+            raise ModelError(f"correlation must lie between -1 and 1, got {got}.")
+        phi = low if low == high else (low, high)
         endless = {} if length is not None else FOR_EVER | _NOISE_FOR_EVER
         self._settle_alike(phi, bounds, variance, names, points, provenance, **endless)
+
+    @property
+    def strength(self) -> float:
+        """The largest size of the correlation of neighbours."""
+        return max(map(abs, self.ends))
 
     @property
     def lasting(self) -> float:
@@ -337,11 +337,6 @@ class GaussianSeries(_Homogeneous):
             if self.is_endless
             else super().__repr__()
         )
-
-    @property
-    def least_correlation(self) -> float:
-        """The correlation of neighbours."""
-        return self.correlation
 
     def matrix(self, correlation: float) -> FloatArray:
         """Return correlations that fall with the distance, φ^d."""

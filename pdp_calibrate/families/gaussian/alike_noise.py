@@ -20,7 +20,8 @@ at distance b known, F_b = Σ_{d<b} a_d x_d and everything conditional on x_i:
     v_{b+1} = v_b + a_b c_b' + c_b a_b' + a_b a_b' p_b,
     β_b = m_b − c_b φ^b/p_b,  V_b = v_b − c_b c_b'/p_b.
 
-Where the variance is not stated, the data's own variance does not count as noise: s² = 0.
+Where the variance is not stated, the data's own variance does not count as noise: s² = 0. Nor does
+it where a series has a range of correlations: each answer shifts by the most that the range allows.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ class AlikeNoiseEngine(Engine):
         low, high = model.bounds
         about = _About(kept * variance, high - low, problem.knowledge)
         if isinstance(model, GaussianSeries):
-            if len(model.names) <= SERIES_WINDOWS and merely_merged:
-                self._search = _SeriesSearch(merged.rows, model.correlation, about)
+            one_law = model.ends[0] == model.ends[1]
+            if len(model.names) <= SERIES_WINDOWS and merely_merged and one_law:
+                self._search = _SeriesSearch(merged.rows, model.ends[0], about)
         elif len(merged.rows) == 1 and merely_merged and _kinds(merged.rows[0]) <= COUNTED_MEMBERS:
             self._search = _GroupSearch(merged.rows[0], model.correlation, about)
         if isinstance(self._search, _SeriesSearch) and problem.knowledge.known is not None:
@@ -146,14 +148,12 @@ def _written_out(
     """Return engines that search the covariance matrix; for a range, one for each end.
 
     Every coefficient is linear in γ, which grows with ρ, so Σ_m β_m² is convex in γ and largest at
-    an end of the range; there the data's own noise is ignored. Empty if the matrix is too large.
+    an end of the range; there the data's own noise is ignored. Empty if the matrix is too large,
+    and for a series with a range, whose coefficients have no such form.
     """
-    size = len(model.names)
-    if isinstance(model, GaussianSeries):
-        ends, longest = [model.correlation], SERIES_WINDOWS
-    else:
-        ends, longest = list(dict.fromkeys(model.correlation)), MATRIX_MEMBERS
-    if size > longest:
+    size, ends = len(model.names), list(dict.fromkeys(model.ends))
+    along = isinstance(model, GaussianSeries)
+    if size > (SERIES_WINDOWS if along else MATRIX_MEMBERS) or (along and len(ends) > 1):
         return []
     kept = kept if len(ends) == 1 else 0.0
     return [

@@ -58,6 +58,8 @@ class Slope:
     """Whether the answer rises (1) or falls (−1) with x_i."""
     correlation: float
     """The correlation under which it does."""
+    attained: bool = True
+    """Whether that adversary learns as much; otherwise it is a bound over a range."""
 
 
 def group_slope(
@@ -164,6 +166,36 @@ def series_slope(
             unknown = _unknown(target, a, b, size, knowledge)
             best = dataclasses.replace(best, value=value, target=target, unknown=unknown, sign=sign)
     return dataclasses.replace(best, error=max(0.0, upper - best.value))
+
+
+def _series_slopes(
+    weights: FloatArray, ends: tuple[float, float], knowledge: Knowledge, *, clamped: bool
+) -> list[Slope]:
+    """Return slopes of which one bounds, and one attains, the worst φ between the ends.
+
+    Theorem 31 (docs/theory): on each side of 0 the sizes of all coefficients grow with |φ|, so what
+    moves in one direction is worst at an end, and so is everything where no weight and no
+    coefficient is negative. Otherwise the terms of one direction at an end bound the sum, which
+    adds terms of both. Of equal weights a negative φ moves the sum by no more than the secret does.
+    """
+    low, high = ends
+    if low == high:
+        return [series_slope(weights, low, knowledge, clamped=clamped)]
+    worst = [end for end, is_worst in ((low, low < 0), (high, high > 0)) if is_worst]
+    if clamped:
+        return [series_slope(weights, end, knowledge, clamped=True) for end in worst]
+    one_way = bool(np.all(weights >= 0) or np.all(weights <= 0))
+    alike = bool(np.all(weights == weights[0]))
+    found = [series_slope(weights, end, knowledge) for end in (low, high)]  # attained
+    for end in worst:
+        if end > 0 and one_way:
+            continue  # what the upper end attains
+        if end < 0 and alike:
+            bound = dataclasses.replace(found[0], value=abs(float(weights[0])), error=0.0)
+        else:
+            bound = series_slope(weights, end, knowledge, clamped=True)
+        found.append(dataclasses.replace(bound, attained=False))
+    return found
 
 
 def _exposed(weights: FloatArray, phi: float, knowledge: Knowledge) -> Sequence[int]:
@@ -298,7 +330,7 @@ class AlikeEngine(Engine):
         for weights in combined:
             for slope in _slopes(problem, model, weights):
                 # A clamped answer moves as far as that only if means and variance are free.
-                attained = together and (not clamped or model.variance is None)
+                attained = together and slope.attained and (not clamped or model.variance is None)
                 found = _found(problem, model, slope, weights, attained=attained)
                 if (
                     clamped
@@ -334,7 +366,7 @@ def _combined(
     of absolute weights bound all sign patterns: then what is found need not be attained.
     """
     width = weights.shape[1]
-    if clamped and width > 1 and np.all(weights >= 0) and model.least_correlation >= 0:
+    if clamped and width > 1 and np.all(weights >= 0) and model.ends[0] >= 0:
         return [weights.sum(axis=1)], True  # no other pattern moves the answers as far
     if clamped and width > SIGNED_ANSWERS:
         return [np.abs(weights).sum(axis=1)], False
@@ -349,7 +381,7 @@ def _slopes(
 ) -> list[Slope]:
     knowledge, clamped = problem.knowledge, problem.contributions.clamped
     if isinstance(model, GaussianSeries):
-        return [series_slope(weights, model.correlation, knowledge, clamped=clamped)]
+        return _series_slopes(weights, model.ends, knowledge, clamped=clamped)
     # A coefficient ρ/(1+kρ) grows with ρ, so every movement is largest at an end of the range.
     low, high = model.correlation
     at_high = group_slope(weights, high, knowledge, clamped=clamped)
@@ -383,7 +415,7 @@ def _found(
         attacked = model.written_out(slope.correlation, deviation) or model
     return Bracket(
         upper=leak + margin,
-        lower=max(0.0, leak - margin) if attained or not unknown else 0.0,
+        lower=max(0.0, leak - margin) if attained or (slope.attained and not unknown) else 0.0,
         witness=Witness(
             target=problem.names[slope.target],
             known={
@@ -415,7 +447,7 @@ def _strongest(
         target=target,
         unknown=(),
         sign=-1.0 if weights[target] < 0 else 1.0,
-        correlation=model.least_correlation,
+        correlation=model.ends[0],
     )
     return _found(problem, model, slope, weights, attained=True)
 

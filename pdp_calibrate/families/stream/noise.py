@@ -23,9 +23,10 @@ from pdp_calibrate.families.stream.search import Correlated, is_attained
 
 def noise_memory(model: Correlated, *, clamped: bool) -> Memory:
     """Return how the steps of a series pass leakage on under Gaussian noise."""
-    if clamped or model.variance is None:
-        return Shifting(model.correlation**2 * (1 + 4 * UNIT_ROUNDOFF))
-    return Smoothing(model.correlation, model.variance)
+    low, high = model.ends
+    if clamped or model.variance is None or low < high:
+        return Shifting(model.strength**2 * (1 + 4 * UNIT_ROUNDOFF))
+    return Smoothing(low, model.variance)
 
 
 class StreamNoiseEngine(Engine):

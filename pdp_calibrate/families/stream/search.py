@@ -42,8 +42,10 @@ class Forgetting(Protocol):
 class Correlated(Protocol):
     """A Gaussian series."""
 
-    correlation: float
-    """φ, of neighbours."""
+    ends: tuple[float, float]
+    """The smallest and the largest φ of neighbours."""
+    strength: float
+    """The largest |φ|."""
     bounds: tuple[float, float]
     """The public range of a record."""
     variance: float | None
@@ -54,7 +56,7 @@ def memory_of(model: Model) -> Memory:
     """Return how the steps of a model without an end pass leakage on under Laplace noise."""
     if isinstance(model, Forgetting):
         return Contracting(model.diameter)
-    return Shifting(abs(cast("Correlated", model).correlation))
+    return Shifting(cast("Correlated", model).strength)
 
 
 def is_attained(problem: Problem) -> bool:
