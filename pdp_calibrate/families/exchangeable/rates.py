@@ -21,17 +21,15 @@ A group of fewer members with the same law of the rate leaks no more.
 from __future__ import annotations
 
 import functools
-import math
-import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from pdp_calibrate.arrays import FloatArray, check_number, frozen_array, read_only
-from pdp_calibrate.core.model import Model, checked_laws, checked_size
+from pdp_calibrate.arrays import FloatArray, frozen_array, read_only
+from pdp_calibrate.core.model import checked_laws, checked_size
 from pdp_calibrate.core.schema_parts import COUNT, VECTOR, nullable
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, log_binomials
@@ -139,7 +137,10 @@ class RateGroup(BinaryGroup):
 
     def has_law_of(self, other: RateGroup) -> bool:
         """Whether the rates of both have the same law."""
-        mine, others = (self.rates, self.weights, self.beta), (other.rates, other.weights, other.beta)
+        mine, others = (
+            (self.rates, self.weights, self.beta),
+            (other.rates, other.weights, other.beta),
+        )
         return all(
             one is two or (one is not None and two is not None and np.array_equal(one, two))
             for one, two in zip(mine, others, strict=True)
