@@ -18,8 +18,8 @@ print(len(months), "patients; share of good visits", round(float(months.to_numpy
 question = pdp.Count(values={1})  # how many visits were good?
 table = pdp.TableEstimator(source="public").fit(months).model_
 learned = pdp.MarkovChainEstimator(
-    value="good", groups="subject", order_by="month", source="public"
-).fit(visits)
+    value="good", groups="subject", order_by="month", confidence=None, source="public"
+).fit(visits)  # one chain, the best estimate; by default the set that covers its error
 (chain,) = learned.model_.models  # of one patient; there are many, independent of each other
 
 by_table = pdp.calibrate(table, question, epsilon=1.0)
