@@ -166,8 +166,14 @@ def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[
 
 
 @asks_the_engine
-def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
-    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
+def group_totals(
+    frame: Any, by: str, value: str, *, clip: bool = False
+) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones.
+
+    Other numbers raise, or with `clip` count as the nearer of the two: of private rows even an
+    error would say something.
+    """
     table, _, schema = chosen(frame, [by, value])
     refuse_mixed(frame, by)
     gap = is_missing(value, schema[value])
@@ -175,10 +181,11 @@ def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
         check_complete(table, [by, value], schema)
         raise ModelError(f"column {value} must hold only 0 and 1.")
     number = nw.col(value).cast(nw.Float64)
+    held = (number > 0.5).cast(nw.Float64) if clip else number
     groups = (
         table.select(
             by,
-            number.alias("__ones__"),
+            held.alias("__ones__"),
             gap.cast(nw.Int64).alias("__gaps__"),
             (~((number == 0) | (number == 1))).cast(nw.Int64).alias("__others__"),
         )
@@ -206,7 +213,7 @@ def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
     refuse_empty(len(rows))
     refuse_missing(by, sum(row[3] for row in rows))
     refuse_missing(value, sum(row[4] for row in rows))
-    if any(row[5] for row in rows):
+    if not clip and any(row[5] for row in rows):
         raise ModelError(f"column {value} must hold only 0 and 1.")
     return Counter({(int(size), int(ones)): int(count) for size, ones, count, *_ in rows})
 

@@ -667,6 +667,8 @@ class Job:
             *self.learning,
             *(n for n in ("bounds", "correlation", "persistence", "domains") if n in self.options),
         ]
+        if self.asks_about_rows and "domains" in made:  # of other columns of the rows
+            made.remove("domains")
         if "model" in self.options and made:
             raise ModelError(
                 f"the model is given, or comes from a file: leave out what would make another one"

@@ -192,7 +192,6 @@ def test_with_a_large_budget_the_fit_is_that_without_noise(kind):
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=float("inf")), "positive and finite"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1.0, covariance="oas"), "read from the rows"),
         (pdp.GaussianEstimator(bounds=(0, 1), epsilon=1e-17), "would not fit into 64 bits"),
-        (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0), "max_group_size="),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=0),
          "positive whole number, got 0"),
         (pdp.GroupEstimator(by="who", value="load", bounds=(0, 1), epsilon=1.0, max_group_size=1),

@@ -137,7 +137,10 @@ class RateGroup(BinaryGroup):
 
     def has_law_of(self, other: RateGroup) -> bool:
         """Whether the rates of both have the same law."""
-        mine, others = (self.rates, self.weights, self.beta), (other.rates, other.weights, other.beta)
+        mine, others = (
+            (self.rates, self.weights, self.beta),
+            (other.rates, other.weights, other.beta),
+        )
         return all(
             one is two or (one is not None and two is not None and np.array_equal(one, two))
             for one, two in zip(mine, others, strict=True)
