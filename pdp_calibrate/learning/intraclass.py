@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Intraclass:
     """Estimated total variance of a value."""
     sizes: Counter[int]
     """How many groups there are of each size."""
+    centred: FloatArray | None = field(default=None, repr=False, compare=False)
+    """The values centred by role; None where they were not."""
     by_role: Counter[int] | None = None
     """Degrees of freedom between groups, by size, where values are centred by role; else None."""
 
@@ -171,6 +173,7 @@ def intraclass_by_role(
         average_size=average,
         variance=within / free + max(0.0, (between / groups - within / free) / average),
         sizes=Counter(members.tolist()),
+        centred=centred,
         by_role=by_role,
     )
 
