@@ -26,7 +26,7 @@ from pdp_calibrate.learning.base import (
     checked_limit,
     confidence_for,
 )
-from pdp_calibrate.learning.gaussianity import Powers, warn_of_groups
+from pdp_calibrate.learning.gaussianity import UNTESTED, Powers, warn_of_groups
 from pdp_calibrate.learning.intraclass import (
     Intraclass,
     intraclass,
@@ -219,6 +219,15 @@ class GroupEstimator(LongFrameEstimator):
         else:
             by_moments = epsilon is None and sure is None  # a point: nothing about it is claimed
         if not by_moments:
+            if self._may_test:
+                warn_of_groups(
+                    frame,
+                    self.value,
+                    correlation=0.0,
+                    sizes=Counter({1: 1}),
+                    stacklevel=3,
+                    powers=UNTESTED,
+                )
             return self._by_signs(frame, bounds, sure)
         found = self._analysed(frame)
         self.intraclass_, self.correlation_ = found, found.correlation
