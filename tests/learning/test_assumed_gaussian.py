@@ -262,7 +262,10 @@ def test_gaussian_groups_and_series_are_not_warned_of(number, size):
 
     for seed in range(5):
         frame = groups(draw, number=number, size=size, seed=seed)
-        pdp.GroupEstimator(by="home", value="x", bounds=(-99, 99), source="public").fit(frame)
+        frame["place"] = frame.groupby("home").cumcount()  # one in a hundred orders seems to matter
+        pdp.GroupEstimator(
+            by="home", value="x", role="place", bounds=(-99, 99), source="public"
+        ).fit(frame)
         steps = np.random.default_rng(seed).normal(size=600)
         walk = np.empty(600)
         walk[0] = steps[0] / np.sqrt(1 - 0.97**2)

@@ -23,7 +23,7 @@ from pdp_calibrate.frames.series import (
 from pdp_calibrate.learning.base import CONFIDENCE, SeriesEstimator, Source, confidence_for
 from pdp_calibrate.learning.gaussianity import UNTESTED, Powers, warn_of_series
 from pdp_calibrate.learning.neighbours import Neighbours
-from pdp_calibrate.learning.private_sums import numbers_of
+from pdp_calibrate.learning.private_sums import brought_into_memory, numbers_of
 from pdp_calibrate.learning.signs import (
     AT_AN_END,
     LARGEST,
@@ -237,6 +237,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
                 "private rows need groups=, the column that names the series: from one series"
                 " alone nothing is learned that covers clipping. confidence=None gives a point."
             )
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.order_by])
         units = self._units(frame)
         values = np.clip(numbers_of(frame, [self.value])[1][:, 0][units.order], *bounds)
         kept = np.ones(len(values), dtype=np.bool_)
