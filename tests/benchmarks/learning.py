@@ -25,7 +25,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query
 from tests.benchmarks.heading import heading, keep
 
-SECTIONS = ("alike",)
+SECTIONS = ("alike", "groups")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -271,13 +271,13 @@ def test_many_values_at_an_end_of_the_range_are_learned_from_by_signs():
     found = fitted(frame, bounds=(-0.5, 0.5), source="public")
     low, high = limits(found)
     assert low == 0
-    assert 0.78 < high < 0.9
+    assert 0.78 < high < 0.95
     assert found.model_.coverage.over == "sampling"
 
 
 def test_points_know_the_set_that_covers_them():
     rng = np.random.default_rng(8)
-    frame = series(rng, 6, 4, 0.8)
+    frame = series(rng, 6, 12, 0.8)
     point = fitted(frame, source="public", confidence=None)
     assert point.model_.coverage.kind == "point"
     covering = point.model_.covering
@@ -302,7 +302,7 @@ def test_what_cannot_be_learned_is_refused_from_public_facts():
     apart = frame.assign(time=frame.time + 10 * frame.unit)
     with pytest.raises(pdp.ModelError, match="no two series stand at the same positions"):
         fitted(apart, source="public")
-    with pytest.raises(pdp.ModelError, match="there is none"):
+    with pytest.raises(pdp.ModelError, match="no such pair"):
         fitted(apart, epsilon=1.0)
     with pytest.raises(pdp.ModelError, match="groups="):
         pdp.GaussianSeriesEstimator(value="x", order_by="time", bounds=(-9, 9), epsilon=1.0).fit(
