@@ -1,6 +1,6 @@
 """The law of a group's rate, learned from groups of all sizes together.
 
-Theorem 35 (docs/theory).
+Theorem 31 (docs/theory).
 
 Groups of m members with s ones: given the rate θ of a group, s is binomial. Two laws of θ are
 learned, which err in different ways: a beta law with mean μ and pairwise correlation ρ, as an upper
