@@ -30,14 +30,12 @@ def leakage_by_hand(model, scale):
                 seen = []
                 for secret in (0, 1):
                     law = np.atleast_1d(fixed[secret])
-                    sums = np.array([sum(one) for one in np.ndindex(law.shape)]) if law.ndim else 0
-                    sums = secret + (np.array([0]) if fixed.ndim == 1 else sums)
-                    away = -output * 0 if False else 0
-                    if math.isinf(output):
-                        noise = np.exp(math.copysign(1, output) * (sums - known * 0) / scale) + away
-                    else:
-                        noise = np.exp(-np.abs(output - sums) / scale)
-                    seen.append(float((law.ravel() * noise).sum() / law.sum()))
+                    sums = secret + np.array(
+                        [sum(one) for one in np.ndindex(np.shape(fixed[secret]))]
+                    )
+                    away = np.abs(output - sums) if math.isfinite(output) else 0.0
+                    pull = math.copysign(1, output) * sums if math.isinf(output) else -away
+                    seen.append(float((law.ravel() * np.exp(pull / scale)).sum() / law.sum()))
                 worst = max(worst, abs(math.log(seen[0] / seen[1])))
     return worst
 
