@@ -170,7 +170,7 @@ class MarkovChainEstimator(SeriesEstimator):
             found = self._private_counts(frame, longest, epsilon)
             self.order_test_ = None
         if sure is not None:
-            coverage = self._coverage(sure, notes=self._notes(found))
+            coverage = self._coverage(sure, notes=self._notes(found, series))
             make = self._covering(found, sure, series, must_bound=self._must_bound)
             return self._model_of(make, series.lengths, epsilon, coverage=coverage)
         point, upper = self._point(found), None
@@ -292,12 +292,12 @@ class MarkovChainEstimator(SeriesEstimator):
 
         return of_length
 
-    def _notes(self, found: _Counts) -> tuple[str, ...]:
+    def _notes(self, found: _Counts, series: OrderedSeries) -> tuple[str, ...]:
         """Say what the limit assumes; from public facts only."""
         assumed = "The series are assumed to be independent draws of one Markov chain."
         if self.guarantee == "exact":
             return (assumed,)
-        single = self._unit is None and len(found.states) == 2
+        single = sum(series.lengths.values()) == 1 and len(found.states) == 2
         kind = "exact where the series bounds it, and otherwise a" if single else "a"
         return (assumed, f"The limit is {kind} likelihood limit, which holds asymptotically.")
 

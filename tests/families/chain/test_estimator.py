@@ -19,7 +19,10 @@ SERIES = pd.DataFrame(
 
 def group(**changes):
     return pdp.GroupEstimator(
-        **({"by": "home", "value": "ill", "kind": "binary", "source": "public"} | changes)
+        **(
+            {"by": "home", "value": "ill", "kind": "binary", "source": "public", "confidence": None}
+            | changes
+        )
     )
 
 
