@@ -37,7 +37,7 @@ from pdp_calibrate.learning.base import (
     checked_limit,
     confidence_for,
 )
-from pdp_calibrate.learning.gaussianity import warn_of_groups
+from pdp_calibrate.learning.gaussianity import Powers, warn_of_groups
 from pdp_calibrate.learning.intraclass import (
     Intraclass,
     intraclass,
@@ -262,6 +262,7 @@ class GroupEstimator(LongFrameEstimator):
                 correlation=found.correlation,
                 sizes=found.sizes,
                 stacklevel=3,
+                powers=None if found.centred is None else Powers.of(found.centred),
             )
         limits = None
         if sure is not None or self._may_test:

@@ -125,6 +125,10 @@ class NeighbourSums:
     """Σ((y' + y)/2)² over neighbours."""
     squares: float
     """Σ y² over all values."""
+    cubes: float
+    """Σ y³ over all values."""
+    fourths: float
+    """Σ y⁴ over all values."""
     panels: Counter[int]
     """How many independent series of each length centring leaves."""
     one_mean: bool
@@ -195,6 +199,8 @@ def neighbour_sums(series: OrderedSeries, bounds: tuple[float, float]) -> Neighb
             how_many(nw.col("outside")).alias("at_ends"),
             how_many(held).alias("lags"),
             (now * now).sum().alias("squares"),
+            (now * now * now).sum().alias("cubes"),
+            (now * now * now * now).sum().alias("fourths"),
             ((now - earlier) * (now - earlier) / 4).sum().alias("apart"),
             ((now + earlier) * (now + earlier) / 4).sum().alias("together"),
             *(
@@ -215,6 +221,8 @@ def neighbour_sums(series: OrderedSeries, bounds: tuple[float, float]) -> Neighb
         apart=sums["apart"],
         together=together,
         squares=sums["squares"],
+        cubes=sums["cubes"],
+        fourths=sums["fourths"],
         panels=panels,
         one_mean=one_mean,
         rows=int(sums["rows"]),

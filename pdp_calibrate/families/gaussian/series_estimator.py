@@ -16,7 +16,7 @@ from pdp_calibrate.families.gaussian.alike import GaussianSeries
 from pdp_calibrate.frames.columns import SERIES
 from pdp_calibrate.frames.series import NeighbourSums, OrderedSeries, neighbour_sums
 from pdp_calibrate.learning.base import CONFIDENCE, SeriesEstimator, Source, confidence_for
-from pdp_calibrate.learning.gaussianity import warn_of_series
+from pdp_calibrate.learning.gaussianity import Powers, warn_of_series
 from pdp_calibrate.learning.neighbours import Neighbours
 from pdp_calibrate.learning.private_sums import numbers_of
 from pdp_calibrate.learning.signs import (
@@ -146,7 +146,12 @@ class GaussianSeriesEstimator(SeriesEstimator):
                     f"in column {self.value} each value determines the next: no noise can hide one"
                     " of them."
                 )
-            warn_of_series(frame, self.value, correlation=exact.correlation, stacklevel=2)
+            powers = Powers(
+                rows=found.rows, squares=found.squares, cubes=found.cubes, fourths=found.fourths
+            )
+            warn_of_series(
+                frame, self.value, correlation=exact.correlation, powers=powers, stacklevel=3
+            )
             _warn_of_levels(found, exact.correlation, self.value)
         phi = exact.correlation if found.apart + found.together > 0 else LARGEST
         self.correlation_ = min(max(phi, -LARGEST), LARGEST)
