@@ -18,9 +18,11 @@ print(len(months), "patients; share of good visits", round(float(months.to_numpy
 question = pdp.Count(values={1})  # how many visits were good?
 table = pdp.TableEstimator(source="public").fit(months).model_
 learned = pdp.MarkovChainEstimator(
-    value="good", groups="subject", order_by="month", source="public"
+    value="good", groups="subject", order_by="month", source="public", confidence=None
 ).fit(visits)
-(chain,) = learned.model_.models  # of one patient; there are many, independent of each other
+(point,) = learned.model_.models  # of one patient; there are many, independent of each other
+# The chain that fits best, stated as if it were known: here models are compared, not their errors.
+chain = pdp.MarkovChain(transition=point.transition, length=point.length, provenance="public")
 
 by_table = pdp.calibrate(table, question, epsilon=1.0)
 by_chain = pdp.calibrate(chain, question, epsilon=1.0)

@@ -130,7 +130,7 @@ class MarkovChainEstimator(SeriesEstimator):
     >>> frame = pd.DataFrame({"day": range(16), "ill": [0, 0, 1, 1, 1, 0, 0, 0] * 2})
     >>> fitted = MarkovChainEstimator(value="ill", order_by="day", source="public").fit(frame)
     >>> fitted.model_, round(fitted.model_.diameter, 2)
-    (MixingChain(2 states, length 16, public), 3.37)
+    (MixingChain(2 states, length 16, public), 5.95)
     """
 
     value: str = "state"
@@ -163,12 +163,12 @@ class MarkovChainEstimator(SeriesEstimator):
         if epsilon is not None and self.guarantee == "exact":
             raise ModelError("guarantee='exact' holds for rows without noise: leave epsilon out.")
         series = self._series(frame)
+        self.order_test_: FitTest | None = None
         if longest is None or epsilon is None:
             found = self._counted(series)
             self.order_test_ = order_test(runs(series, 3), found.states)
         else:
             found = self._private_counts(frame, longest, epsilon)
-            self.order_test_ = None
         if sure is not None:
             coverage = self._coverage(sure, notes=self._notes(found, series))
             make = self._covering(found, sure, series, must_bound=self._must_bound)

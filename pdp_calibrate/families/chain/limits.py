@@ -185,9 +185,9 @@ def _tilted(cells: tuple[float, float, float, float], allowed: float) -> float:
     def excess(share: float) -> float:
         moved = share * least
         with np.errstate(divide="ignore"):
-            spent = -sum(special.xlogy(n, 1 + moved / n) for n in (here, there) if n > 0)
-            spent -= sum(special.xlogy(n, 1 - moved / n) for n in (away, back))
-        return float(spent) - allowed
+            spent = -sum(float(special.xlogy(n, 1 + moved / n)) for n in (here, there) if n > 0)
+            spent -= sum(float(special.xlogy(n, 1 - moved / n)) for n in (away, back))
+        return spent - allowed
 
     share = _root(excess)
     moved = share * least

@@ -92,8 +92,8 @@ def beta_limits(totals: Totals, confidence: float) -> list[tuple[float, float]]:
         """Return the mean furthest towards one end that is not ruled out."""
         if profile(end) > peak - allowed:
             return end
-        low_high = sorted((top, end))
-        root = optimize.brentq(lambda x: profile(x) - peak + allowed, *low_high, xtol=1e-4)
+        low, high = sorted((top, end))
+        root = optimize.brentq(lambda x: profile(x) - peak + allowed, low, high, xtol=1e-4)
         return float(root)
 
     def highest(mean: float) -> float:
