@@ -37,7 +37,7 @@ from pdp_calibrate.learning.base import (
     checked_limit,
     confidence_for,
 )
-from pdp_calibrate.learning.gaussianity import Powers, warn_of_groups
+from pdp_calibrate.learning.gaussianity import UNTESTED, Powers, warn_of_groups
 from pdp_calibrate.learning.intraclass import (
     Intraclass,
     intraclass,
@@ -45,7 +45,12 @@ from pdp_calibrate.learning.intraclass import (
     order_matters,
 )
 from pdp_calibrate.learning.private_groups import refuse_larger
-from pdp_calibrate.learning.private_sums import codes_of, numbers_of, units_of
+from pdp_calibrate.learning.private_sums import (
+    brought_into_memory,
+    codes_of,
+    numbers_of,
+    units_of,
+)
 from pdp_calibrate.learning.signs import (
     AT_AN_END,
     LARGEST,
@@ -250,6 +255,15 @@ class GroupEstimator(LongFrameEstimator):
         else:
             by_moments = epsilon is None and sure is None  # a point: nothing about it is claimed
         if not by_moments:
+            if self._may_test:
+                warn_of_groups(
+                    frame,
+                    self.value,
+                    correlation=0.0,
+                    sizes=Counter({1: 1}),
+                    stacklevel=3,
+                    powers=UNTESTED,
+                )
             return self._by_signs(frame, bounds, sure)
         found = self._analysed(frame)
         self.intraclass_, self.correlation_ = found, found.correlation
@@ -273,6 +287,8 @@ class GroupEstimator(LongFrameEstimator):
         """Return the analysis of variance, by role where there are roles; refuse hidden ones."""
         if self.role is None and not (self._may_test and in_memory(frame) is not None):
             return intraclass(frame, value=self.value, by=self._unit)
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.role])
         units = units_of(frame, by=self._unit)
         values = numbers_of(frame, [self.value])[1][units.order, 0]
         values = values - values.mean()
@@ -291,6 +307,8 @@ class GroupEstimator(LongFrameEstimator):
 
     def _by_signs(self, frame: Any, bounds: tuple[float, float], sure: float | None) -> Model:
         """Learn an upper limit from signs of differences between groups."""
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.role])
         units = units_of(frame, by=self._unit)
         sizes = Counter(units.sizes.tolist())
         refuse_larger(sizes, self._largest(needed=False))

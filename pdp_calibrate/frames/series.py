@@ -143,6 +143,14 @@ class NeighbourSums:
     """How many such triples there are."""
 
 
+@asks_the_engine
+def ordered_values(series: OrderedSeries) -> FloatArray:
+    """Return the values of a single series, in order of time; of public rows."""
+    refuse_words(series.value, series.kind)
+    held = collected(series.table.select(ORDER, nw.col(VALUE).cast(nw.Float64))).sort(ORDER)
+    return np.asarray(held[VALUE].to_numpy(), dtype=np.float64)
+
+
 _COHORT = ["__size__", "__first__", "__last__"]
 
 

@@ -60,6 +60,10 @@ class Powers:
         return bool(min(tails) < _PLAINLY_WRONG)
 
 
+UNTESTED = Powers(rows=0, squares=0.0, cubes=0.0, fourths=0.0)
+"""For values many of which are clipped: only whether there are two of them is looked at."""
+
+
 def warn_of_groups(
     frame: Any,
     value: str,

@@ -180,5 +180,5 @@ def _of_one(
         corner = 2 * (1 + np.exp(n * np.log(-beside) - logs)) / last  # (e₁ + e_L)'M⁻¹(e₁ + e_L)
         ends = turn * ratio / n * left / rows * (1 - left * corner / 4)
         complement = ((1 - phi) ** 2 + ends) / rows
-        found -= (np.log(complement * turn) - np.log(turn)) / 2
-    return found
+        found = found - (np.log(complement * turn) - np.log(turn)) / 2
+    return np.asarray(found)

@@ -25,7 +25,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query
 from tests.benchmarks.heading import heading, keep
 
-SECTIONS = ("alike", "chains", "yes_no")
+SECTIONS = ("alike", "groups", "chains", "yes_no")
 
 
 @dataclass(frozen=True, kw_only=True)

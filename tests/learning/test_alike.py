@@ -302,7 +302,7 @@ def test_what_cannot_be_learned_is_refused_from_public_facts():
     apart = frame.assign(time=frame.time + 10 * frame.unit)
     with pytest.raises(pdp.ModelError, match="no two series stand at the same positions"):
         fitted(apart, source="public")
-    with pytest.raises(pdp.ModelError, match="there is none"):
+    with pytest.raises(pdp.ModelError, match="no such pair"):
         fitted(apart, epsilon=1.0)
     with pytest.raises(pdp.ModelError, match="groups="):
         pdp.GaussianSeriesEstimator(value="x", order_by="time", bounds=(-9, 9), epsilon=1.0).fit(

@@ -53,7 +53,7 @@ COATED = [
     ArrayGaussian(bounds=(-100, 100)),
     ArrayGroups(bounds=(-100, 100)),
     ArrayChain(),
-    ArraySeries(bounds=(-100, 100)),
+    ArraySeries(value="load", bounds=(-100, 100), confidence=None),
     ArrayGaussian(bounds=(-100, 100), epsilon=1.0),
 ]
 

@@ -221,9 +221,9 @@ def test_what_a_private_table_makes_one_believe_is_not_printed():
     [
         (pdp.GaussianEstimator(covariance="empirical", bounds=(-99, 99)),
          REALS.assign(dan=lambda f: f["ann"] + f["bob"])),
-        (pdp.GaussianSeriesEstimator(value="load", bounds=(0, 9)),
+        (pdp.GaussianSeriesEstimator(value="load", bounds=(0, 9), source="public"),
          pd.DataFrame({"load": [3.217, 5.891] * 6})),
-        (pdp.GroupEstimator(by="home", value="load", bounds=(0, 9)),
+        (pdp.GroupEstimator(by="home", value="load", bounds=(0, 9), source="public"),
          pd.DataFrame({"home": [1, 1, 2, 2], "load": [3.217, 3.217, 5.891, 5.891]})),
         (pdp.TableEstimator(domains={"ann": [0]}), WIDE),
         (pdp.TableEstimator(bins={"ann": [0, 0.5]}), REALS),
