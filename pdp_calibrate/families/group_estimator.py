@@ -140,8 +140,9 @@ class GroupEstimator(LongFrameEstimator):
         Learn under ε-differential privacy for substituting one whole group; which rows belong to
         which group, and so the sizes, are public. ``binary``: discrete Laplace noise of scale
         3/(2ε) on the sum of the shares of ones, and on that of the shares of pairs that differ.
-        ``gaussian``: groups are compared in pairs, and noise goes on the sum of the shares of pairs of members of whom one
-        differs upwards and the other downwards. Values beyond the bounds count as their ends.
+        ``gaussian``: groups are compared in pairs, and noise goes on the sum of the shares of pairs
+        of members of whom one differs upwards and the other downwards. Values beyond the bounds
+        count as their ends.
     max_group_size
         The public limit on the size of a group; larger ones raise.
     source

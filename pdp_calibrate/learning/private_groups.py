@@ -2,7 +2,7 @@
 
 **Yes/no groups.** A group of m members with s ones adds s/m and s(m − s)/C(m, 2), the share of its
 pairs that differ. Replacing it moves both together by at most 3/2, as from (0, 0) to (½, 1) for
-m = 2 (Theorem 35 in docs/theory).
+m = 2. Theorem 31 (docs/theory).
 
 **Chains.** A series of at most L states has L − 1 transitions: 2(L−1), and 2 more for its start.
 """

@@ -16,7 +16,7 @@ CITED = {
 }
 
 
-NUMBERS = [*range(1, 27), 36, 37, 38]
+NUMBERS = [*range(1, 32), 36, 37, 38]
 
 
 def statements():

@@ -1,6 +1,6 @@
 """The law of a group's rate, learned from groups of all sizes together.
 
-Theorem 35 (docs/theory).
+Theorem 31 (docs/theory).
 
 Groups of m members with s ones: given the rate θ of a group, s is binomial. Two laws of θ are
 learned, which err in different ways: a beta law with mean μ and pairwise correlation ρ, as an upper
@@ -92,8 +92,8 @@ def beta_limits(totals: Totals, confidence: float) -> list[tuple[float, float]]:
         """Return the mean furthest towards one end that is not ruled out."""
         if profile(end) > peak - allowed:
             return end
-        low_high = sorted((top, end))
-        root = optimize.brentq(lambda x: profile(x) - peak + allowed, *low_high, xtol=1e-4)
+        low, high = sorted((top, end))
+        root = optimize.brentq(lambda x: profile(x) - peak + allowed, low, high, xtol=1e-4)
         return float(root)
 
     def highest(mean: float) -> float:

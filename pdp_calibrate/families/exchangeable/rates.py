@@ -1,6 +1,6 @@
 """Yes/no groups whose members share a rate of their own, and their search.
 
-Theorem 34 (docs/theory).
+Theorem 30 (docs/theory).
 
 Given its rate θ, the members of a group hold a one independently with probability θ; θ is drawn
 anew for each group. The probability w(c) = E[θ^c·(1 − θ)^(m−c)] of one assignment with c ones is
