@@ -1,7 +1,7 @@
 """How similar the members of a group are: intra-class correlation by analysis of variance.
 
 The exact law of F = MSB/MSW for Gaussian groups of any sizes and any common correlation; with
-means by role, see Theorem 37 (docs/theory).
+means by role, see Theorem 33 (docs/theory).
 
 Let groups of n members have variance σ² and correlation ρ between members. Then the sum of squares
 within is σ²(1−ρ)·χ² with N − k degrees of freedom, and independent of it the sum of squares between

@@ -1,6 +1,6 @@
 """How much consecutive values have in common: exact limits for the correlation of neighbours.
 
-Theorem 37 (docs/theory).
+Theorem 33 (docs/theory).
 
 A panel of Gaussian series with correlation φ is centred at the mean of every position, separately
 for all series that stand at the same positions. Of H such series H − 1 independent ones are left,

@@ -1,6 +1,6 @@
 """A limit for a correlation from signs alone, with noise or without; for values that are clipped.
 
-Theorem 38 (docs/theory).
+Theorem 34 (docs/theory).
 
 **Statistic.** Two units that stand at the same positions, whole series or whole groups, are
 subtracted from each other. What both have in common by position cancels, whatever it is, and the
