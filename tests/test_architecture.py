@@ -4,7 +4,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -145,36 +144,3 @@ def test_composition_knows_no_family_but_the_tables_that_others_are_written_out_
     for path in SOURCES:
         if room(path) == "composition":
             assert {part[1] for part in inside(path) if part[0] == "families"} <= {"table"}, path
-
-
-def test_no_source_file_is_two_rooms():
-    for path in SOURCES:  # the checker must be one file: see test_check.py for its size
-        assert path == PACKAGE / "check.py" or len(path.read_text().splitlines()) <= 800, path
-
-
-def files_entered(call: Callable[[], object]) -> set[str]:
-    """Return the files of the library whose functions a call enters, the second time it is made."""
-    call()
-    entered = set()
-
-    def note(frame, event, _argument):
-        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
-            entered.add(frame.f_code.co_filename)
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return entered
-
-
-def test_a_reader_can_follow_a_calibration_and_a_release_through_few_files(tmp_path):
-    pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
-    assert len(files_entered(lambda: pdp.calibrate(pair, pdp.Sum()))) <= 15
-
-    chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=20)
-    ledger = pdp.Ledger(chain, epsilon=5.0, path=tmp_path / "ledger.json")
-    data = dict.fromkeys(range(20), 1)
-    ledger.release(pdp.Sum(), data, epsilon=0.1)
-    assert len(files_entered(lambda: ledger.release(pdp.Sum(), data, epsilon=0.1))) <= 25

@@ -112,7 +112,7 @@ def ratio_probability(
     Examples
     --------
     >>> round(ratio_probability({5: 20}, 0.8, 1 / 9), 4)  # φ̂ is 0.8 at this ratio
-    0.5667
+    0.5263
     """
     pairs = sum(number * (length - 1) for length, number in panels.items())
     # E|Q| is at most this; below e^−36 of its inverse the integrand vanishes.

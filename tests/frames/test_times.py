@@ -199,22 +199,24 @@ def test_private_learning_sorts_by_time_too():
             order_by="when",
             states=[0, 1],
             epsilon=1e6,
-            max_length=2,
+            max_length=8,
             **options,
         )
-        return estimator.fit(frame).model_.models[0].transition
+        return estimator.fit(frame).model_.models[0].diameter
 
-    # In time every series goes from 0 to 1; in text order from 1 to 0.
+    # Along time states stay; in the order of the text, which begins with February, far less.
+    days = ["28/01/2024", "29/01/2024", "30/01/2024", "31/01/2024"]
+    days += [f"0{day}/02/2024" for day in range(1, 5)]
+    rng = np.random.default_rng(3)
+    up = (rng.random((300, 8)) < 0.1).cumsum(axis=1) % 2
     frame = pd.DataFrame(
-        {
-            "who": np.repeat(np.arange(50), 2),
-            "when": ["31/01/2024", "01/02/2024"] * 50,
-            "up": [0, 1] * 50,
-        }
+        {"who": np.repeat(np.arange(300), 8), "when": days * 300, "up": up.ravel()}
     )
     with pytest.raises(pdp.ModelError, match="ISO 8601"):
         fitted(frame)
-    assert fitted(frame, time_format="%d/%m/%Y")[0, 1] > 0.9
+    assert fitted(frame, time_format="%d/%m/%Y") > 2 * np.log(0.9 / 0.1) - 0.5
+    as_text = frame.assign(when=frame["when"].rank(method="dense"))
+    assert fitted(as_text) < 2 * np.log(0.9 / 0.1) - 0.6
 
 
 @pytest.mark.parametrize(

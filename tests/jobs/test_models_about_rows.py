@@ -29,7 +29,8 @@ CITIES = {"domains": {"city": ["A", "B"]}}
 def test_the_scale_is_that_of_the_learned_correlation():
     frame, learned = homes(), pdp.GaussianGroup(size=4, correlation=(0.1, 0.5), bounds=(0, 100))
     model = pdp.Blocks(models=[learned.learned_with(0.5)], counts=[HOMES]).learned_with(0.5)
-    stated = frame.pdp.sum("income", bounds=(0, 100), correlation=(0.1, 0.5), **ASKED, **CITIES)
+    asked = {"bounds": (0, 100), "correlation": (0.1, 0.5)}
+    stated = frame.copy().pdp.sum("income", **asked, **ASKED, **CITIES)
     found = frame.pdp.sum("income", model=model, **ASKED, **CITIES).calibration
     assert found.scale == stated.calibration.scale == pytest.approx(250.0)
     # What learning cost, and whose rows it was, go with the model.

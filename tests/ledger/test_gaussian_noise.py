@@ -177,7 +177,7 @@ def test_ledgers_are_described_in_words_json_and_pages(tmp_path):
         assert "Gaussian noise" in words
         assert "μ" in ledger._repr_html_()
         page = tmp_path / "page.html"
-        pdp.report(ledger, page)
+        pdp.report(ledger, page, overwrite=True)
         assert "used" in page.read_text()
 
 

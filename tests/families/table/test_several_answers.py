@@ -184,7 +184,7 @@ def test_a_joint_calibration_releases_and_describes_itself():
         (lambda t: pdp.leakage(t, pdp.Histogram(categories=[5])), "no tuple's domain"),
         (lambda _: pdp.Histogram(categories=[]), "at least one"),
         (lambda _: pdp.Histogram(categories=[1, 1]), "twice"),
-        (lambda _: pdp.Histogram(categories="ab"), "list of values"),
+        (lambda _: pdp.Histogram(categories="ab"), "collection of values"),
     ],
 )
 def test_nonsense_is_refused(make, message):
