@@ -14,6 +14,8 @@ x_K). With Gaussian noise the densities are no easier to tell apart than N(0,1) 
 the answer, whatever θ says. Answers and noise are exact; rounding is charged by the library.
 
 A  (outputs). With Laplace noise the largest quotient is at one of the answers, or on their grid.
+   Where all differences of what values add are parallel, several answers are one number: the
+   place along that direction, whose unit moves them by its length in L1.
 B  (blocks). Independent blocks whose answers add up may be checked one by one.
 C  (Gaussian values). Laplace noise: moving x_i by M costs M·|β|/λ, β = Cov(f, x_i | x_K) over
    Var(x_i | x_K). Gaussian noise: μ² = M²·(1/Var(x_i | x_K, r) - 1/Var(x_i | x_K)). Values clamped
@@ -518,6 +520,30 @@ def added_by(claim: Claim, domain: Any, asked: Sequence[tuple[Fraction, Any]]) -
     return [tuple(chain(*row)) for row in zip(*columns, strict=True)] or [()] * len(domain)
 
 
+def along_line(added: Any, meter: Meter) -> Any:
+    """Return the one number that answers with parallel differences are (A); otherwise the same."""
+    alike = {id(own): own for own in added}
+    many = len(added[0][0]) if added else 1
+    if many == 1:
+        return added
+    meter.work(sum(map(len, alike.values())) * (20 + 6 * many))
+    steps = (
+        [x - y for x, y in zip(one, own[0], strict=True)] for own in alike.values() for one in own
+    )
+    direction = next((step for step in steps if any(step)), None)
+    if direction is None:
+        return added
+    at = next(k for k, x in enumerate(direction) if x)
+    length, found = sum(map(abs, direction)), {}
+    for key, own in alike.items():
+        shares = [(one[at] - own[0][at]) / direction[at] for one in own]
+        for one, share in zip(own, shares, strict=True):
+            if any(x - y != share * u for x, y, u in zip(one, own[0], direction, strict=True)):
+                return added
+        found[key] = [(share * length,) for share in shares]
+    return [found[id(own)] for own in added]
+
+
 @dataclass
 class Part:
     """Tuples that are checked together, of any dependence: a model, or one block of it."""
@@ -563,6 +589,11 @@ class Finite(Part):
     """Tuples of finitely many values."""
 
     ways: tuple[str, ...] = ("check_plans", "check_table", "check_couplings")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.claim.gaussian:
+            self.added = along_line(self.added, self.claim.meter)
 
     def check(self) -> None:
         """Check who knows everyone else, then all others in the first way that decides."""

@@ -593,8 +593,8 @@ def test_plans_for_more_cells_than_can_be_written_out_prove_nothing(monkeypatch)
     described = stored(chain, pdp.Histogram(), certificate=True)
     assert "plans" not in described["certificate"]
     described["certificate"]["plans"] = []
-    assert check(described)[0] == PROVED  # by elimination
-    assert check(shrunk(described, 0.9))[0] == UNDECIDED
+    assert check(described)[0] == PROVED  # by windows: yes and no are one number
+    assert check(shrunk(described, 0.9))[0] == BROKEN
 
 
 @pytest.mark.usefixtures("plans_alone")
