@@ -106,7 +106,10 @@ def _ranges(ones: FloatArray, others: FloatArray) -> FloatArray:
     """Return the range of the difference of log-laws, row by row, rounded up.
 
     What is impossible under both does not count; what is impossible under one makes it infinite.
+    A value that no tuple can have so late in the chain, a law of zeros, is not compared.
     """
+    is_compared = (ones.max(axis=1) > -np.inf) & (others.max(axis=1) > -np.inf)
+    ones, others = np.where(is_compared[:, np.newaxis], [ones, others], 0.0)
     with np.errstate(invalid="ignore"):
         apart = ones - others
     never = np.isnan(apart)

@@ -169,6 +169,14 @@ class MarkovChain(Model):
                 logs = np.log(law)
         return read_only(law), read_only(logs)
 
+    @functools.cached_property
+    def possible(self) -> npt.NDArray[np.bool_]:
+        """Which states some tuple can have."""
+        found = np.isfinite(self.log_start)
+        for _ in range(min(self.length - 1, len(self.states))):
+            found = found | (self.kernel[found] > 0).any(axis=0)
+        return found
+
     @property
     def lasting(self) -> float:
         """How much the leakage about a step grows at most, per unit of every step's budget."""
