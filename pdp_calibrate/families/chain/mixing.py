@@ -127,9 +127,10 @@ def _alike(right: FloatArray, left: FloatArray) -> tuple[Distances, _Indices]:
     member = np.zeros(both.shape[1], dtype=np.intp)
     for pair, column in enumerate(both.T):
         if kept:
+            slack = np.where(np.isfinite(column), _ALIKE * (1 + column), 0.0)
             with np.errstate(invalid="ignore"):
-                near = np.abs(np.array(kept) - column) <= _ALIKE * (1 + column)
-            near |= np.array(kept) == column  # infinite ones
+                near = np.abs(np.array(kept) - column) <= slack
+            near |= np.array(kept) == column  # where both are infinite
             at = np.flatnonzero(near.all(axis=1))
             if len(at):
                 member[pair] = at[0]
@@ -233,6 +234,7 @@ class Intervals:
     ) -> None:
         self.distances, self.padded, self.kinds, self.span = distances, padded, kinds, span
         self.end = len(padded) - 1
+        self.couples = {1, -1}  # the directions in which a coupling may still be the best
         pairs = distances.right.shape[1]
         self.after = np.zeros((span + 1, len(places), pairs))
         self.before = np.zeros((span + 1, len(places), pairs))
@@ -253,8 +255,7 @@ class Intervals:
 
         others = budgets + most_after[size - steps[:, np.newaxis], kinds] + most_before[1:size]
         through = after[1:size] + contractions(right, others[:, :, np.newaxis])
-        coupled = _coupled(budgets, right)
-        after[size] = np.minimum(through.min(axis=0), coupled) * ROUND_UP
+        after[size] = self._least(size, 1, budgets, right, after[1:size], through)
 
         # The same from the right end, the nearest tuple first.
         budgets, kinds = budgets[::-1], kinds[::-1]
@@ -263,12 +264,30 @@ class Intervals:
             + most_before[size - steps]
             + most_after[steps[:, np.newaxis], kinds]
         )
-        through = before[steps[:, np.newaxis], kinds] + contractions(
-            left, others[:, :, np.newaxis]
-        )
-        before[size] = np.minimum(through.min(axis=0), _coupled(budgets, left)) * ROUND_UP
+        nearer = before[steps[:, np.newaxis], kinds]
+        through = nearer + contractions(left, others[:, :, np.newaxis])
+        before[size] = self._least(size, -1, budgets, left, nearer, through)
         most_after[size] = after[size].max(axis=1)
         most_before[size] = before[size].max(axis=1)
+
+    def _least(
+        self,
+        size: int,
+        sign: int,
+        budgets: FloatArray,
+        distances: FloatArray,
+        nearer: FloatArray,
+        through: FloatArray,
+    ) -> FloatArray:
+        """Return the smaller of the best way through one tuple and the coupling of all."""
+        least = through.min(axis=0)
+        if sign in self.couples:
+            coupled = _coupled(budgets, distances)
+            if len(coupled) == 1 and np.all(coupled > (nearer + distances).min(axis=0)):
+                # What goes through one tuple stays below this, and what is coupled only grows.
+                self.couples.remove(sign)
+            least = np.minimum(least, coupled)
+        return np.asarray(least * ROUND_UP)
 
     def to_the_end(self) -> tuple[FloatArray, bool]:
         """Return H up to the end of the chain for every place and pair, and whether it is settled.

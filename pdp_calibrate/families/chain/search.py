@@ -34,10 +34,13 @@ from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
+    TABLED_BINARY,
+    TABLED_CELLS,
+    TABLED_EVENTS,
     TABLED_LAWS,
 )
 from pdp_calibrate.core.workers import best_first, load_kernels
-from pdp_calibrate.families.chain.mixing import Mixing, likelihood_bounds
+from pdp_calibrate.families.chain.mixing import likelihood_bounds
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.walk import (
     KERNELS,
@@ -77,14 +80,9 @@ class Preparation:
         return WrittenOut.of(self.problem, self.chain.to_table())
 
     @functools.cached_property
-    def mixing(self) -> Mixing:
-        """How far the laws of tuples at a distance are apart."""
-        return Mixing(self.chain.kernel, self.chain.possible)
-
-    @functools.cached_property
     def moves(self) -> FloatArray:
         """How far each tuple moves the answer between the two values of each pair."""
-        contributions, mixing = self.problem.contributions, self.mixing
+        contributions, mixing = self.problem.contributions, self.chain.mixing
         widest = contributions.tuple_ranges()[:, np.newaxis]
         if contributions.table is not None:
             return np.asarray(widest)
@@ -127,11 +125,10 @@ class ChainEngine(Engine):
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (separates(self.problem) and chain.length <= SHORT_TABLE.tuples):
-            if fits_a_table(chain):
-                return True
-            if self._several:
-                return False
+        if self._several:
+            return fits_a_table(chain) and _is_tabled(self.problem, len(chain.states))
+        if separates(self.problem) and chain.length <= SHORT_TABLE.tuples and fits_a_table(chain):
+            return True
         if _laws(chain) <= TABLED_LAWS and fits_a_table(chain):
             return True
         return _is_small(chain) and bool(self.prepared.setup.lattice(chain.length - 1).errors.any())
@@ -158,7 +155,7 @@ class ChainEngine(Engine):
         problem, knowledge = self.problem, self.problem.knowledge
         budgets = problem.contributions.tuple_ranges() / scale * ROUND_UP
         own = self.prepared.moves / scale * ROUND_UP
-        bounds = bounds_on_targets(self.prepared.mixing, problem, budgets, own=own)
+        bounds = bounds_on_targets(self.chain, problem, budgets, own=own)
         target = max(bounds, key=lambda position: bounds[position])
         known = knowledge.known or frozenset()
         unknown = tuple(p for p in range(self.chain.length) if p != target and p not in known)
@@ -170,7 +167,7 @@ class ChainEngine(Engine):
 
 
 def bounds_on_targets(
-    mixing: Mixing, problem: Problem, budgets: FloatArray, *, own: FloatArray | None = None
+    chain: MarkovChain, problem: Problem, budgets: FloatArray, *, own: FloatArray | None = None
 ) -> dict[int, float]:
     """Bound what budgets per tuple reveal about each target; `own` as in `likelihood_bounds`."""
     knowledge, length = problem.knowledge, len(budgets)
@@ -179,7 +176,7 @@ def bounds_on_targets(
         place = Place.nearest(length, knowledge.targets[0], knowledge.known)
         window = slice(place.low + 1, place.high)
     inside = None if own is None else own[window]
-    found = likelihood_bounds(mixing, budgets[window], inside)
+    found = likelihood_bounds(chain.mixing, budgets[window], inside)
     return {target: float(found[target - window.start]) for target in knowledge.targets}
 
 
@@ -207,6 +204,17 @@ def _is_small(chain: MarkovChain) -> bool:
 def _laws(chain: MarkovChain) -> int:
     """Bound the number of conditional laws of the joint table."""
     return int(chain.length * (2 * len(chain.states)) ** min(chain.length, 64))
+
+
+def _is_tabled(problem: Problem, states: int) -> bool:
+    """Whether several numbers about a chain are searched in its joint table, beside the bound.
+
+    Beyond this the search would take minutes, and its bracket would not close.
+    """
+    knowledge, length = problem.knowledge, problem.knowledge.total
+    if knowledge.known is not None or knowledge.fewest == knowledge.most in (0, length - 1):
+        return states**length <= TABLED_CELLS
+    return length <= TABLED_BINARY if states == 2 else (states + 1) ** length <= TABLED_EVENTS
 
 
 def _search_all(
@@ -608,5 +616,4 @@ class ChainComposer(Composer):
         chain, targets = releases.problem.model, releases.problem.knowledge.targets
         if not isinstance(chain, MarkovChain):
             return None
-        mixing = Mixing(chain.kernel, chain.possible)
-        return max(bounds_on_targets(mixing, releases.problem, releases.tuple_budgets).values())
+        return max(bounds_on_targets(chain, releases.problem, releases.tuple_budgets).values())
