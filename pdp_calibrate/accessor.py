@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import pandas as pd
 
 from pdp_calibrate.errors import QueryError
-from pdp_calibrate.jobs.grammar import Kind, Question
+from pdp_calibrate.jobs.grammar import Kind, Question, conditions_of
 from pdp_calibrate.jobs.job import (
     OPTIONS,
     STRENGTHS,
     Job,
     Options,
     ask_for_strength,
-    conditions_of,
     epsilon_of,
     refuse_unknown,
 )

@@ -80,7 +80,7 @@ FIELDS["RowQuery"] += " seed every"
 ENTRIES = {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
 ENTRIES |= {"estimation": "dp_epsilon", "all": "kind note draw at spent method"}
 LEDGER = "schema version type epsilon draws entries checksum anchor"
-MODELS = {"all": "schema version type names provenance estimation_epsilon"}
+MODELS = {"all": "schema version type names provenance estimation_epsilon coverage"}
 MODELS |= {"JointTable": "domains probabilities", "MarkovTree": "domains parents tables"}
 MODELS |= {"Network": "domains scopes factors influences", "MarkovChain": "states length initial"}
 MODELS |= {"BinaryGroup": "count_probabilities", "CategoryGroup": "count_probabilities categories"}
@@ -216,10 +216,10 @@ def spread(values: Sequence[Vector], meter: Meter, *, square: bool = False) -> F
             if sizes[one] + sizes[other] <= most:
                 break
             meter.work(50 * (len(one) + len(other) + 1))
-            apart = dict(one)
+            differ = dict(one)
             for k, x in other:
-                apart[k] = apart.get(k, ZERO) - x
-            most = max(most, sum((abs(x) ** power for x in apart.values()), ZERO))
+                differ[k] = differ.get(k, ZERO) - x
+            most = max(most, sum((abs(x) ** power for x in differ.values()), ZERO))
     return most
 
 
@@ -247,7 +247,7 @@ class Claim:
 
     def __init__(self, stored: Stored, meter: Meter) -> None:
         intact(stored["schema"] == "pdp-calibrate/1", "it is not of this library.")
-        known = stored.get("version", 1) in range(FORMAT + 1)
+        known = at_most(stored.get("version", 1)) <= FORMAT
         need(known and stored["type"] == "Calibration", "not covered: a later version, or no file.")
         asked = [stored[field] for field in ("query", "scale", "noise")]
         asked = asked if isinstance(asked[0], list) else [[one] for one in asked]
@@ -333,18 +333,45 @@ def learned(model: Stored) -> Fraction:
     return sum(map(learned, inner.values()), ZERO)
 
 
+def covered(model: Stored) -> list[Stored]:
+    """Return what a model, or the models that it is made of, say about the error of learning."""
+    own = model.get("coverage")
+    if own is None:
+        return list(
+            chain(*map(covered, {id(one): one for one in model.get("models", ())}.values()))
+        )
+    more = set(own) - {"kind", "confidence", "over", "notes", "upper"}
+    need(not more, f"not covered: {', '.join(sorted(more))} of a coverage.")
+    intact(own["kind"] in ("covered", "point", "no band"), "no such coverage.")
+    share = number(own.get("confidence") or 0) if own["kind"] == "covered" else Fraction(1, 2)
+    intact(0 < share < 1, "a covering set has a confidence.")
+    return [own]
+
+
+def condition(models: Sequence[Stored]) -> str:
+    """Say what has to be right about models that were learned from data."""
+    found = list(chain(*map(covered, models)))
+    missed = sum((1 - number(own["confidence"]) for own in found if own["kind"] == "covered"), ZERO)
+    open_ones = {own["kind"]: "" for own in found if own["kind"] != "covered"}
+    says = [f"the set of models holds the truth, which it misses with probability {shown(missed)}"]
+    says = says if missed else []
+    says += ["the learned model is right, whose error nothing covers"] if open_ones else []
+    return f", if {' and '.join(says)}" if says else ""
+
+
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
     kind = model["type"]
-    need(model.get("version", 1) in range(FORMAT + 1), "not covered: a later version of a model.")
+    need(at_most(model.get("version", 1)) <= FORMAT, "not covered: a later version of a model.")
     need(kind in MODELS, f"not covered: a model of type {kind}.")
     withheld = model["provenance"] == "private" or "digest" in model
     need(not withheld, "not covered: a model whose numbers are withheld.")
+    intact(model["provenance"] in ("assumed", "public", "dp"), "no such provenance.")
     more = set(model) - {*MODELS["all"].split(), *MODELS[kind].split()}
     need(not more, f"not covered: {', '.join(sorted(more))} of {kind}.")
     need(model.get("length", 0) is not None, "not covered: a model without an end.")
     names = listed(model["names"])
-    intact(len(set(names)) == len(names) > 0, "names must differ.")
+    intact(len(set(names)) == len(names) > 0 <= len(covered(model)), "names must differ.")
     if kind in ("ModelSet", "Blocks"):
         inner = [shape(one) for one in model["models"]]
         if kind == "ModelSet":
@@ -377,20 +404,34 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     return names, domains, [1] * len(names)
 
 
+def decides(query: Stored, *roles: str) -> list[Any]:
+    """Return the columns that decide which rows count, or in which part."""
+    return [one["column"] for role in roles for one in query[role]]
+
+
 def question(query: Stored, *, gaussian: bool = False) -> list[Fraction]:
     """Return a change of the answers that is as long as any that one row makes (N)."""
-    missing, public = query["missing"], listed(query["public"])
-    conditions, cells = query["where"], query["by"]
+    intact(set(query) == {"type", *FIELDS["RowQuery"].split()}, "a question lacks something.")
+    missing, public, value = query["missing"], listed(query["public"]), query["value"]
+    for role in ("where", "by"):
+        names, values = decides(query, role), [listed(one["values"]) for one in query[role]]
+        fine = len({*names, value}) == len(names) + 1
+        fine = fine and all(len(set(own)) == len(own) > 0 and None not in own for own in values)
+        intact(fine, "a column, or a value of one, is named twice, or none.")
+    count, kept = query["kind"] == "count", query["keep_by"] is not None
+    intact(count == (value is None) == (query["bounds"] is None), "a sum needs values.")
+    seed = at_most(query["seed"] or 0) and not kept
+    intact(not seed and kept == (query["most"] is not None), "it does not say which rows count.")
     labels = [
-        len(listed(one["values"])) + (missing.get(one["column"]) == "category")
-        for one in cells
+        len(one["values"]) + (missing.get(one["column"]) == "category")
+        for one in query["by"]
         if one["column"] not in public
     ]
-    deciding = {one["column"] for one in (*conditions, *cells)}
-    value = None if query["value"] in public else query["value"]
+    deciding = set(decides(query, "where", "by"))
+    value = None if value in public else value
     leaves = deciding - set(public) or (value is not None and missing.get(value) == "zero")
     moves = math.prod(labels) > 1
-    if query["kind"] == "count":
+    if count:
         return [Fraction(1)] * (2 if moves else 1)
     low, high = numbers(query["bounds"], 2)
     intact(query["kind"] in ("sum", "mean") and low < high, "no question about rows.")
@@ -409,7 +450,7 @@ def values_of_rows(claim: Claim, place: int, domain: Any) -> list[Vector]:
     change = question(query, gaussian=claim.gaussian)
     if isinstance(domain, Free):  # it stands for a whole row
         return [claim.in_units(place, [ZERO] * len(change)), claim.in_units(place, change)]
-    asked = {one["column"] for one in (*query["where"], *query["by"])} - set(query["public"])
+    asked = set(decides(query, "where", "by")) - set(query["public"])
     cells = [len(listed(one["values"])) for one in query["by"]]
     others = {*query["missing"], *query["public"]}
     alone = query["kind"] != "count" and not asked and query["value"] not in others
@@ -537,6 +578,7 @@ class Finite(Part):
                 for line in zip(*self.rows(target, answers, self.order(target)), strict=True):
                     claim.judge_moves([spread(line, claim.meter) + claim.charged], name)
         if self.fewest == self.size - 1:
+            self.read_law()  # which nobody needs: the promise rests on the answers alone
             return
         ways = self.ways if self.added else ("check_table",)
         for way in ("check_couplings",) if claim.charged else ways:
@@ -551,6 +593,11 @@ class Finite(Part):
             finally:
                 meter.most = most
         raise reason
+
+    def read_law(self) -> None:
+        """Read the law, to see that it is one."""
+        for _ in self.factors():
+            pass
 
     def answers(self) -> list[Vector]:
         """Return the answer in every cell: of additions their sum, of a function as stored."""
@@ -620,7 +667,7 @@ class Finite(Part):
         while waiting:
             here, left, known = waiting.pop()
             cells = len(here[0]) * len(here[0][0])
-            self.claim.work(40 + cells * (2 + len(here[0])) * len(here))
+            self.claim.work(20 + cells * (1 + len(here[0])) * len(here) // 2)
             admitted = self.fewest - len(left) <= known <= min(self.most, self.size - 2)
             if not admitted or is_below(limit, *here):
                 continue
@@ -819,6 +866,10 @@ class Group(Finite):
         held = sorted(counts(size, values), reverse=self.model["type"] == "BinaryGroup")
         return {n: p / ways for (n, ways), p in zip(held, stored, strict=True)}
 
+    def read_law(self) -> None:
+        """Read the law, however many cells it has."""
+        self.arrangements()
+
     def factors(self) -> Iterator[tuple[Any, Any]]:
         """Yield the law as one factor."""
         need(math.prod(self.sizes) <= MOST_CELLS, "it has too many cells.")
@@ -987,7 +1038,7 @@ class Real(Part):
         need(
             clamps in ({True}, {False}), "not covered: clamping in some answers and not in others."
         )
-        self.clamped, self.still = clamps == {True}, False
+        self.clamped, self.still, self.reached = clamps == {True}, False, True
         if model["type"] == "Gaussian":
             self.check_covariance([numbers(row, size) for row in model["covariance"]])
             return
@@ -1005,9 +1056,11 @@ class Real(Part):
             self.check_alike(low, high, series=series, reached=reached)
             return
         # Where values are clamped, or the variance is free or uncertain, no entry counts as noise.
-        self.still = claim.gaussian and (free or low < high)
+        self.still, self.reached = claim.gaussian and (free or low < high), free
         ups = {b > a for own in self.added for a, b in zip(*own, strict=True) if a != b}
         rising = low >= 0 and len(ups) < 2 and (self.still or not claim.gaussian)
+        if low < high and not rising and len(set(map(id, self.domains))) == 1:
+            self.clamped = True  # no cap is reached, so that bound holds for all values (C)
         need(low == high or rising or self.clamped, "not covered: such weights, and a range.")
         many = size + len(self.added[0][0])
         claim.work(50 * many**3, many**2)
@@ -1069,7 +1122,7 @@ class Real(Part):
         rows, det = state
         own, pivot = rows[place], rows[place][place]
         bits = max(map(int.bit_length, own))
-        self.claim.work(len(rows) * len(own) * (3 + (bits // 256) ** 2), len(rows) * bits // 200)
+        self.claim.work(len(rows) * len(own) * (4 + (bits // 256) ** 2), len(rows) * bits // 200)
         intact(pivot > 0, "the covariance must be positive definite.")
         both = [(row[place], zip(row, own, strict=True)) for row in rows]
         return [
@@ -1125,7 +1178,7 @@ class Real(Part):
             claim.judge_moves(bounds, name, reached=False)
         elif self.still or not claim.gaussian:
             moves = [Fraction(value, row[target]) * widths[target] for value in row[self.size :]]
-            claim.judge_moves(moves, name)
+            claim.judge_moves(moves, name, reached=self.reached or not self.still)
         else:
             released, above = reduce(self.given, range(self.size, len(row)), state)
             gain = Fraction(above, released[target][target]) - Fraction(det, row[target])
@@ -1149,7 +1202,7 @@ def shift(slopes: Any, widths: Any, added: Any, target: int) -> Fraction:
     if against > along:  # concave in the target's move: largest where a term ends to grow
         turns = {width, *(1 / part for x, part in terms if x < 0 and 1 / part < width)}
         along = max(along, *(moved(-1, by) - own / width * by for by in turns))
-    return along
+    return Fraction(along)
 
 
 FAMILIES: dict[str, type[Part]] = dict.fromkeys(("JointTable", "MarkovTree", "Network"), Finite)
@@ -1285,11 +1338,6 @@ def asked_in(entries: Sequence[Stored]) -> Stored:
     return asked | {"noise": ["Laplace"] * len(pairs), "type": "Calibration"}
 
 
-def decides(query: Stored) -> list[Any]:
-    """Return the columns that decide which rows count."""
-    return [one["column"] for one in (*query["where"], *query["by"])]
-
-
 def household(query: Stored, sizes: Sequence[int], scale: Any) -> Fraction:
     """Return how far an answer moves, in units of its noise, when a whole household changes."""
     need(query["type"] == "RowQuery", "not covered: such a question about people.")
@@ -1317,14 +1365,18 @@ def columns(stored: Stored) -> Iterator[Stored]:
         queries, scales = entry["queries"], entry["scales"]
         both = zip(queries, scales, strict=True)
         price = sum((household(query, sizes, scale) for query, scale in both), ZERO)
-        asked = {k for one in queries for k in (one["value"], *decides(one))} - {None}
+        asked = {k for one in queries for k in (one["value"], *decides(one, "where", "by"))} - {
+            None
+        }
         public = {name for one in queries for name in one["public"]}
         intact(asked <= {*names, *public}, "a question is about another column.")
         follows(not public & set(names), "a question calls a column public that is secret.")
-        own = entry["column"] is None or asked - public == {entry["column"]}
-        follows(own, "a question is about other columns than its model.")
+        fits = entry["column"] is None or asked - public == {entry["column"]}
+        follows(fits, "a question is about other columns than its model.")
         stated = number(entry["price"])
-        counted = any(name in one["public"] for one in queries for name in decides(one))
+        counted = any(
+            name in one["public"] for one in queries for name in decides(one, "where", "by")
+        )
         need(stated >= price or not counted, "it does not say how many rows of a household count.")
         follows(
             stated >= price, f"a price is {float(price):.9g}, and {float(stated):.9g} is stated."
@@ -1343,7 +1395,9 @@ def columns(stored: Stored) -> Iterator[Stored]:
         if own:
             blocks = models[name].get("models", [models[name]])
             largest = max(len(block["names"]) for block in blocks)
-            need(largest >= max(sizes), "a household is larger than the model of a column.")
+            asked_of = [query["most"] or max(sizes) for e in own for query in e["queries"]]
+            counted_rows = min(max(sizes), max(asked_of))
+            need(largest >= counted_rows, "a household is larger than the model of a column.")
             about = {"on_top": others, "model": models[name], "rows": own[0]["rows"]}
             about["adversaries"] = {"at_least": 0, "at_most": None}
             yield stored | asked_in(own) | about | {"leakage": {"value": spent[-1]}}
@@ -1377,8 +1431,10 @@ def sentence(held: Stored, part: Part | None) -> str:
     number_of, delta = shown(held["epsilon"]), ""
     if held["type"] == "PeopleLedger":
         tail = " from all that was released, whichever other entries of its column they know"
-        return f"nobody learns more than ε = {number_of} about an entry{tail} exactly."
+        right = condition(list(held["models"].values()))
+        return f"nobody learns more than ε = {number_of} about an entry{tail} exactly{right}."
     who, tail = whoever(part) if part else ("", "")
+    tail += condition([held["model"]])
     cost = learned(held["model"])
     if held["type"] == "Ledger":
         entries = [entry for entry in held["entries"] if entry["kind"] == "estimation"]
@@ -1389,7 +1445,7 @@ def sentence(held: Stored, part: Part | None) -> str:
             f"nobody{who} learns more than ε = {number_of} from all that was released{note}{tail}."
         )
     total = held.get("total_epsilon") or number(held["epsilon"]) + cost
-    if part.claim.gaussian:
+    if part and part.claim.gaussian:
         most = min(part.claim.delta * Fraction(kernel(-cost)), Fraction(1))
         delta = f", δ = {shown(held.get('total_delta') or most)}"
     parts = f" in total, of which {shown(cost)} from learning the model" if cost else ""
@@ -1403,7 +1459,11 @@ def check(stored: Any) -> tuple[int, str]:
         text = json.dumps(stored, allow_nan=False)  # no number of a file may be infinite, or none
         need(len(text) <= 4 * MOST_BYTES, "it is too large.")
         held = stored["calibration"] if stored["type"] == "Release" else stored
-        kinds = {"Ledger": calibrations, "PeopleLedger": columns, "Calibration": lambda one: [one]}
+        kinds: dict[str, Callable[[Stored], Iterator[Stored]]] = {
+            "Ledger": calibrations,
+            "PeopleLedger": columns,
+            "Calibration": lambda one: iter([one]),
+        }
         need(held["type"] in kinds, f"not covered: a file of type {held['type']}.")
         with localcontext(EXACT):
             for one in kinds[held["type"]](held):

@@ -16,8 +16,8 @@ from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import printable
 from pdp_calibrate.frames.open import names_of
 from pdp_calibrate.jobs.forms import Range
-from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import File, Job, Options, conditions_of
+from pdp_calibrate.jobs.grammar import Kind, Question, conditions_of
+from pdp_calibrate.jobs.job import File, Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.accounts import Entry

@@ -21,15 +21,21 @@ from pdp_calibrate.calibration import certificate, transport_plans
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
 from tests.oracles import brute_force
-from tests.support.check_cases import calibration, network, shrunk
+from tests.support.check_cases import calibration, network, random_ledger, shrunk
 from tests.support.check_hard import HARD
 from tests.support.check_mutants import (
     changed_files,
     changed_orders,
+    changed_people,
     changed_plans,
     changed_radii,
+    changed_rows,
     changed_trees,
     confirmed,
+    confirmed_by,
+    sound_people,
+    sound_rows,
+    truly_sound,
 )
 from tests.support.pages import blocks, problems_of
 
@@ -844,6 +850,37 @@ def test_a_changed_file_or_certificate_is_proved_only_if_it_is_sound(
     assert confirmed(changed) > least
 
 
+@pytest.mark.parametrize(
+    ("cases", "least"), [(100, 20), pytest.param(1_500, 300, marks=pytest.mark.slow)]
+)
+def test_changed_questions_about_rows_and_people_are_proved_only_if_sound(tmp_path, cases, least):
+    assert confirmed_by(changed_rows(1, cases), sound_rows) > least
+    assert confirmed_by(changed_people(2, cases, tmp_path), sound_people) > least
+
+
+@pytest.mark.parametrize(
+    "cases", [pytest.param(15, id="few"), pytest.param(150, id="many", marks=pytest.mark.slow)]
+)
+def test_random_ledgers_are_never_called_broken(tmp_path, cases):
+    rng, decided = np.random.default_rng(3), 0
+    for number in range(cases):
+        _, described = random_ledger(rng, tmp_path / f"{number}.json")
+        code, text = check(described)
+        assert code != BROKEN, (text, described)
+        decided += code == PROVED
+    assert decided >= cases * 0.9
+
+
+def test_files_are_proved_or_broken_as_brute_force_finds():
+    rng = np.random.default_rng(6)
+    for _ in range(60):
+        described = json.loads(calibration(rng, simple=True).to_json())
+        described = shrunk(described, float(rng.uniform(0.6, 1.2))) | {"leakage": None}
+        code, _ = check(described)
+        assert code != PROVED or truly_sound(described), described
+        assert code != BROKEN or not truly_sound(described, 1e-9), described
+
+
 def test_the_file_alone_decides_anywhere(tmp_path):
     alone = tmp_path / "check.py"
     shutil.copy(Path(checker.__file__), alone)
@@ -1234,9 +1271,29 @@ def test_a_model_that_says_more_is_not_decided(kind):
     }
     described = stored(models[kind], pdp.Sum(clamp=kind == "GaussianGroup"))
     assert check(described)[0] == PROVED
-    described["model"]["coverage"] = {"confidence": 0.95}
+    described["model"]["sharpness"] = {"confidence": 0.95}
     code, text = check(described)
-    assert (code, text) == (UNDECIDED, f"Cannot decide: not covered: coverage of {kind}.")
+    assert (code, text) == (UNDECIDED, f"Cannot decide: not covered: sharpness of {kind}.")
+
+
+def test_the_sentence_says_what_a_learned_model_covers():
+    described = stored(PAIR, pdp.Sum())
+    covering = {"kind": "covered", "confidence": 0.95, "over": "sampling"}
+    described["model"]["coverage"] = covering
+    assert check(described)[1].endswith(
+        "exactly, if the set of models holds the truth, which it misses with probability 0.05."
+    )
+    described["model"]["coverage"] = {"kind": "point", "upper": {}}
+    assert check(described)[1].endswith(
+        "if the learned model is right, whose error nothing covers."
+    )
+    for wrong in (covering | {"confidence": 0}, {"kind": "certain"}, covering | {"more": 1}, 7):
+        described["model"]["coverage"] = wrong
+        assert check(described)[0] == UNDECIDED
+    both = stored(pdp.Blocks(models=[THREE, THREE]), pdp.Sum())
+    for one in both["model"]["models"]:
+        one["coverage"] = dict(covering)
+    assert "probability 0.1." in check(both)[1]
 
 
 def test_what_the_readme_releases_is_decided(tmp_path, monkeypatch):
@@ -1382,6 +1439,19 @@ def test_a_range_of_correlations_is_as_bad_as_its_worst_end(size, clamp):
 
 
 LARGE = {"10 MB of lists", "correlation, 1,000,000 steps", "covariance of 400, a certificate"}
+
+
+@pytest.mark.parametrize("kind", [pdp.GaussianGroup, pdp.GaussianSeries])
+def test_a_bound_that_leaves_noise_out_is_not_called_reached(kind):
+    # Over a range, Gaussian noise is compared without what the unknown entries add as noise.
+    size = {"size": 2} if kind is pdp.GaussianGroup else {"length": 2}
+    model = kind(**size, correlation=0.36, bounds=(0, 10), variance=4.0)
+    query = pdp.Linear(weights=[0.4, 0.2])
+    described = stored(model, query, delta=1e-6, noise="gaussian")
+    assert check(described)[0] == PROVED
+    described["model"]["correlation"] = [0.05, 0.36]
+    assert check(described)[0] == UNDECIDED
+    assert check(shrunk(described, 1.5) | {"leakage": None})[0] == PROVED
 
 
 @pytest.mark.parametrize("name", [one for one in HARD if one not in LARGE])

@@ -3,7 +3,8 @@
 Importing it gives every polars DataFrame and LazyFrame the methods that pandas frames have:
 
     import pdp_calibrate_integrations.polars
-    pl.scan_parquet("people/*.parquet").pdp.sum("income", bounds=(0, 100), groups="household")
+    people = pl.scan_parquet("people/*.parquet")
+    people.pdp.sum("income", bounds=(0, 100), groups="household", epsilon=1.0)
 
 A LazyFrame is never collected: only counts and sums leave the engine.
 """

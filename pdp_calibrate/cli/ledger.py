@@ -19,6 +19,7 @@ from pdp_calibrate.cli.options import (
     Out,
 )
 from pdp_calibrate.cli.output import (
+    Delivery,
     opened_outputs,
     print_json,
     print_status,
@@ -201,8 +202,10 @@ def charge(
     """Account for an outside mechanism by its plain-DP budget, before it is run."""
     book = pdp.Ledger.open(ledger, anchor=anchor)
     where = step_in(book, step)
-    book.charge(dp_epsilon, mu=mu, rho=rho, neighbours=neighbours, note=note, step=where)
-    _print_status(book, json=json)
+    spent = book.charge(dp_epsilon, mu=mu, rho=rho, neighbours=neighbours, note=note, step=where)
+    budget = f"Budget: {spent:.4g} of {book.epsilon:.4g} spent."
+    with Delivery(lambda: {"spent": spent}, lambda: budget, what="charge was recorded"):
+        _print_status(book, json=json)
 
 
 @ledger_app.command()

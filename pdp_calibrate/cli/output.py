@@ -126,7 +126,7 @@ class Delivery:
         if error is None:
             return
         if not self._where:
-            text = json.dumps(self._described(), indent=2)
+            text = json.dumps(self._described(), indent=2, default=str)
             self._where = _printed_anywhere(text, is_open=not isinstance(error, SystemExit))
         try:
             charged = self._charged()

@@ -41,7 +41,10 @@ from pdp_calibrate.errors import ModelError
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, init=False)
+_SHOWN = 3  # blocks in a `repr`
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class Blocks(Model):
     """Blocks that are independent of each other: households, plots, patients.
 
@@ -107,6 +110,14 @@ class Blocks(Model):
             names=checked_names(default, size),
             provenance=most_secret(blocks) if provenance is None else provenance,
         )
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{count:,} × {block!r}"
+            for count, block in zip(self.counts[:_SHOWN], self.models, strict=False)
+        ]
+        more = len(self.models) - len(shown)
+        return f"Blocks({', '.join(shown)}{f', and {more:,} more' if more else ''})"
 
     @property
     def domains(self) -> tuple[Domain, ...]:

@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
 
-
 Provenance = Literal["assumed", "public", "dp", "private"]
-
 
 SCHEMA = "pdp-calibrate/1"
 FORMAT = 2
@@ -250,12 +248,8 @@ class Model(abc.ABC):
         del expand
         return [problem]
 
-    def dominates(self, problem: Problem, smaller: Problem) -> bool:
-        """Whether nobody in `smaller` learns more than somebody in `problem`, about this model.
-
-        Both ask the same; a problem that is dominated need not be searched.
-        """
-        del problem, smaller
+    def dominates(self, _problem: Problem, _smaller: Problem) -> bool:
+        """Whether nobody learns more in `smaller` than in `problem`, which is about this model."""
         return False
 
     @property
@@ -643,7 +637,6 @@ def position_of(name: Hashable, names: Sequence[Hashable]) -> int:
 
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
-
 _MOST_TUPLES = 10**9  # every tuple has a name in memory
 
 
@@ -692,7 +685,6 @@ _WORDS = (
     " on it: publishing the {what}, or a release made with it, may reveal something about those"
     " rows. Learn the model from public or earlier data, or state it as an assumption."
 )
-
 
 PRIVATE_MODEL = _WORDS.format(what="scale")
 

@@ -70,6 +70,7 @@ def conditional_arrays(
         The names (marginals first), their domains, and for each tuple the names of its parents and
         its own, with an array that has an axis for each of them.
     """
+    _check_shapes(marginals, conditionals)
     both = set(marginals) & set(conditionals)
     if both:
         raise ModelError(f"{min(map(str, both))} has both a marginal and a conditional law.")
@@ -83,6 +84,41 @@ def conditional_arrays(
     for name, (parents, table) in conditionals.items():
         families.append(((*parents, name), family_array(name, parents, table, domains)))
     return names, tuple(domains[name] for name in names), families
+
+
+def _check_shapes(marginals: object, conditionals: object) -> None:
+    """Raise unless laws are stated by name, value and values of parents, as mappings."""
+    if not isinstance(marginals, Mapping) or not isinstance(conditionals, Mapping):
+        raise ModelError(
+            "marginals and conditionals must be mappings by the names of tuples, got"
+            f" {type(marginals).__name__} and {type(conditionals).__name__}."
+        )
+    laws = list(marginals.items())
+    for name, stated in conditionals.items():
+        listed = isinstance(stated, Sequence) and not isinstance(stated, str) and len(stated) == 2
+        parents, table = stated if listed else (None, None)
+        if isinstance(parents, str) or not isinstance(parents, Sequence):
+            raise ModelError(
+                f"{name} needs (parents, table), as in (['parent'], {{0: {{0: 0.9, 1: 0.1}}, …}});"
+                f" got {_shape_of(stated)}."
+            )
+        if not isinstance(table, Mapping):
+            raise ModelError(
+                f"the table of {name} must be a mapping from the values of its parents to laws,"
+                f" {{parent value: {{value: probability}}}}; got {_shape_of(table)}."
+            )
+        laws += [(name, law) for law in table.values()]
+    for name, law in laws:
+        if not isinstance(law, Mapping):
+            raise ModelError(
+                f"a law of {name} must be a mapping {{value: probability}}, got {_shape_of(law)}."
+            )
+
+
+def _shape_of(given: object) -> str:
+    if isinstance(given, tuple):
+        return f"({', '.join(type(one).__name__ for one in given)})"
+    return type(given).__name__
 
 
 def child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
@@ -136,7 +172,10 @@ def family_array(
             )
         except (TypeError, ValueError) as error:
             raise ModelError(f"a key of the table of {name} is no value of its parents.") from error
-        array[place] = [law.get(value, 0.0) for value in domains[name]]
+        try:
+            array[place] = [law.get(value, 0.0) for value in domains[name]]
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"a probability in a law of {name} is not a number.") from error
     if np.any(np.isnan(array)):
         raise ModelError(f"the table of {name} must have a law for every value of its parents.")
     if np.any(array < 0) or np.any(np.abs(array.sum(axis=-1) - 1) > 1e-9):

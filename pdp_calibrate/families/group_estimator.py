@@ -10,9 +10,20 @@ from typing import Any, Literal
 import numpy as np
 
 from pdp_calibrate.arrays import checked_positive
+from pdp_calibrate.core.composite import ModelSet
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
+from pdp_calibrate.families.exchangeable.rate_fits import (
+    NoisySums,
+    agreement_limits,
+    beta_limits,
+    free_mixture,
+    noisy_limits,
+    noisy_rate_sums,
+    shape_of,
+)
+from pdp_calibrate.families.exchangeable.rates import RateGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup
 from pdp_calibrate.frames.columns import GROUPS
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
@@ -26,15 +37,20 @@ from pdp_calibrate.learning.base import (
     checked_limit,
     confidence_for,
 )
-from pdp_calibrate.learning.gaussianity import warn_of_groups
+from pdp_calibrate.learning.gaussianity import UNTESTED, Powers, warn_of_groups
 from pdp_calibrate.learning.intraclass import (
     Intraclass,
     intraclass,
     intraclass_by_role,
     order_matters,
 )
-from pdp_calibrate.learning.private_groups import private_totals, refuse_larger
-from pdp_calibrate.learning.private_sums import codes_of, numbers_of, units_of
+from pdp_calibrate.learning.private_groups import refuse_larger
+from pdp_calibrate.learning.private_sums import (
+    brought_into_memory,
+    codes_of,
+    numbers_of,
+    units_of,
+)
 from pdp_calibrate.learning.signs import (
     AT_AN_END,
     LARGEST,
@@ -50,22 +66,18 @@ _ONE_MEAN = "All members of a group have the same mean: no role= tells them apar
 
 def smoothed_groups(
     totals: Mapping[tuple[int, int], float], *, smoothing: float, provenance: str
-) -> tuple[dict[int, BinaryGroup], dict[int, int]]:
-    """Turn counts of groups by (size, ones) into one model per size and the number of groups.
+) -> dict[int, BinaryGroup]:
+    """Turn counts of groups by (size, ones) into one model per size.
 
     The law of the number of ones is (count + smoothing) / total, separately for each size; a
     number never seen is rare, not impossible, so smoothing must be positive.
     """
-    checked_positive(smoothing, "smoothing")
-    sizes = sorted({size for size, _ in totals})
     groups: dict[int, BinaryGroup] = {}
-    numbers: dict[int, int] = {}
-    for size in sizes:
+    for size in sorted({size for size, _ in totals}):
         seen = np.array([totals.get((size, ones), 0) for ones in range(size + 1)], dtype=float)
         law = seen + smoothing
         groups[size] = BinaryGroup(count_probabilities=law / law.sum(), provenance=provenance)
-        numbers[size] = round(float(seen.sum()))
-    return groups, numbers
+    return groups
 
 
 def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
@@ -122,14 +134,15 @@ class GroupEstimator(LongFrameEstimator):
         roles says nothing about how alike members are. Without it, public rows whose order in the
         group matters are refused.
     smoothing
-        For ``binary``, added to every count, so that no unseen number of ones counts as
-        impossible.
+        For ``binary`` with ``confidence=None``, added to every count, so that no unseen number of
+        ones counts as impossible.
     epsilon
         Learn under ε-differential privacy for substituting one whole group; which rows belong to
-        which group, and so the sizes, are public. ``binary``: discrete Laplace noise of scale 2/ε
-        on the number of groups with each size and number of ones. ``gaussian``: groups are
-        compared in pairs, and noise goes on the sum of the shares of pairs of members of whom one
-        differs upwards and the other downwards. Values beyond the bounds count as their ends.
+        which group, and so the sizes, are public. ``binary``: discrete Laplace noise of scale
+        3/(2ε) on the sum of the shares of ones, and on that of the shares of pairs that differ.
+        ``gaussian``: groups are compared in pairs, and noise goes on the sum of the shares of pairs
+        of members of whom one differs upwards and the other downwards. Values beyond the bounds
+        count as their ends.
     max_group_size
         The public limit on the size of a group; larger ones raise.
     source
@@ -139,9 +152,11 @@ class GroupEstimator(LongFrameEstimator):
 
     Attributes
     ----------
-    model_ : BinaryGroup, GaussianGroup or Blocks
+    model_ : ModelSet of RateGroup, BinaryGroup, GaussianGroup or Blocks
         The law of one group; with several groups, a block for each size with its count. For zeros
-        and ones each size is learned separately, so a rare size adds little beyond the smoothing.
+        and ones all sizes share one law of a group's rate, so a size seen once costs nothing: beta
+        laws at their upper limits, and the free mixture that fits best. With ``confidence=None``
+        each size is learned separately, as a `BinaryGroup`.
     correlation_ : float
         For ``gaussian``, the estimated correlation.
     intraclass_ : Intraclass or None
@@ -157,7 +172,7 @@ class GroupEstimator(LongFrameEstimator):
     >>> frame = pd.DataFrame({"home": [1, 1, 2, 2, 3, 3], "ill": [0, 0, 1, 1, 0, 1]})
     >>> estimator = GroupEstimator(groups="home", value="ill", kind="binary", source="public")
     >>> estimator.fit(frame).model_
-    Blocks(models=(BinaryGroup(2 members, public),), counts=(3,), ...)
+    Blocks(3 × ModelSet(15 models, public))
     """
 
     groups: str | None = None
@@ -188,25 +203,46 @@ class GroupEstimator(LongFrameEstimator):
         return _FITS[self.kind](self, frame, epsilon)
 
     def _fit_binary(self, frame: Any, epsilon: float | None) -> Model:
-        confidence_for(
-            self.confidence,
-            epsilon=epsilon,
-            no_band="confidence is for kind='gaussian'; for zeros and ones put the members into"
-            " columns and use TableEstimator(domains=..., confidence=...).",
-        )
-        totals: Counter[tuple[int, int]] = group_totals(frame, self._unit, self.value)
-        refuse_larger({size: 1 for size, _ in totals}, self._largest(needed=False))
-        groups, sizes = smoothed_groups(
-            totals if epsilon is None else private_totals(totals, epsilon=epsilon),
-            smoothing=self.smoothing,
-            provenance=self._provenance,
-        )
+        sure = confidence_for(self.confidence, epsilon=epsilon)
+        checked_positive(self.smoothing, "smoothing")
+        totals = group_totals(frame, self._unit, self.value, clip=not self._may_test)
+        sizes: Counter[int] = Counter()
+        for (size, _), number in totals.items():
+            sizes[size] += number
+        refuse_larger(sizes, self._largest(needed=False))
         self.exchangeability_test_ = (
             None
             if self.role is None or epsilon is not None
             else exchangeability_test(frame, self._unit, self.value, self.role)
         )
-        return self._model_of(groups.__getitem__, sizes, epsilon)
+        if sure is not None:
+            noisy = None if epsilon is None else noisy_rate_sums(totals, epsilon)
+            make = self._rates(totals, noisy, sure)
+            coverage = self._coverage(sure, notes=(_ONE_LAW,))
+            return self._model_of(make, sizes, epsilon, coverage=coverage)
+        groups = smoothed_groups(totals, smoothing=self.smoothing, provenance=self._provenance)
+        upper = self._rates(totals, None, float(CONFIDENCE)) if self._may_test else None
+        coverage = self._coverage(None)
+        return self._model_of(groups.__getitem__, sizes, epsilon, coverage=coverage, upper=upper)
+
+    def _rates(
+        self, totals: Counter[tuple[int, int]], noisy: NoisySums | None, confidence: float
+    ) -> Callable[[int], Model]:
+        """Return the set of a size: laws of the rate that all groups share, whatever their size."""
+        laws: list[dict[str, Any]] = []
+        if noisy is None:
+            rates, weights = free_mixture(totals)
+            limits = [*beta_limits(totals, confidence), *agreement_limits(totals)]
+            laws = [{"rates": rates, "weights": weights}]
+        else:
+            limits = noisy_limits(noisy, confidence)
+        laws += [{"beta": shape_of(mean, rho)} for mean, rho in limits]
+
+        def of_size(size: int) -> Model:
+            members = [RateGroup(size=size, provenance=self._provenance, **law) for law in laws]
+            return ModelSet(models=members)
+
+        return of_size
 
     def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
         what = "a Gaussian group"
@@ -219,6 +255,15 @@ class GroupEstimator(LongFrameEstimator):
         else:
             by_moments = epsilon is None and sure is None  # a point: nothing about it is claimed
         if not by_moments:
+            if self._may_test:
+                warn_of_groups(
+                    frame,
+                    self.value,
+                    correlation=0.0,
+                    sizes=Counter({1: 1}),
+                    stacklevel=3,
+                    powers=UNTESTED,
+                )
             return self._by_signs(frame, bounds, sure)
         found = self._analysed(frame)
         self.intraclass_, self.correlation_ = found, found.correlation
@@ -231,6 +276,7 @@ class GroupEstimator(LongFrameEstimator):
                 correlation=found.correlation,
                 sizes=found.sizes,
                 stacklevel=3,
+                powers=None if found.centred is None else Powers.of(found.centred),
             )
         limits = None
         if sure is not None or self._may_test:
@@ -241,6 +287,8 @@ class GroupEstimator(LongFrameEstimator):
         """Return the analysis of variance, by role where there are roles; refuse hidden ones."""
         if self.role is None and not (self._may_test and in_memory(frame) is not None):
             return intraclass(frame, value=self.value, by=self._unit)
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.role])
         units = units_of(frame, by=self._unit)
         values = numbers_of(frame, [self.value])[1][units.order, 0]
         values = values - values.mean()
@@ -259,6 +307,8 @@ class GroupEstimator(LongFrameEstimator):
 
     def _by_signs(self, frame: Any, bounds: tuple[float, float], sure: float | None) -> Model:
         """Learn an upper limit from signs of differences between groups."""
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.role])
         units = units_of(frame, by=self._unit)
         sizes = Counter(units.sizes.tolist())
         refuse_larger(sizes, self._largest(needed=False))
@@ -328,6 +378,13 @@ class GroupEstimator(LongFrameEstimator):
         if self.max_group_size is None and not needed:
             return None
         return checked_limit(self.max_group_size, "max_group_size", "a group")
+
+
+_ONE_LAW = (
+    "The rate of ones of a group is assumed to be drawn from one law for groups of all sizes, near"
+    " a beta law or a mixture of rates; the limit is asymptotic, and where groups are polarised it"
+    " may be short by a few per cent."
+)
 
 
 _FITS: dict[str, Callable[[GroupEstimator, Any, float | None], Model]] = {

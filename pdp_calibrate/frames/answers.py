@@ -9,7 +9,7 @@ of single values to the grid, and of the total to a float. Messages name a colum
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -49,8 +49,8 @@ class FrameAnswer:
     """How many rows, or groups of each size, the frame has; None for a single instance."""
 
 
-def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
-    """Answer for one instance, given as {name: value} of every tuple that enters."""
+def instance_answer(contributions: Contributions, model: Model, data: Any) -> Answer:
+    """Answer for one instance: a mapping or series of values by the name of their tuple."""
     labels = list(data.keys())  # those of a Series may repeat
     if len(set(labels)) < len(labels):
         raise ModelError("the data give two values under one name.")

@@ -25,6 +25,7 @@ from pdp_calibrate.frames.open import (
     one_row,
     refuse_empty,
     refuse_missing,
+    refuse_mixed,
     rows_in,
 )
 
@@ -54,6 +55,7 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
 @asks_the_engine
 def values_held(frame: Any, column: Hashable, *, gaps: bool) -> set[Hashable]:
     """Return the values that occur in a public column; missing ones are refused unless `gaps`."""
+    refuse_mixed(frame, column)
     if not gaps:
         return {value for (value,) in contingency(frame, [column])}
     table, (name,), schema = chosen(frame, [column])
@@ -129,6 +131,7 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     held = in_memory(frame)
     if held is not None:
         _, (name,), schema = described(frame, [by])
+        refuse_mixed(frame, by)
         near = _near_numbers(held[name], schema[name])
         if near is not None:
             groups = np.bincount(np.bincount(near)).tolist()
@@ -163,18 +166,26 @@ def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[
 
 
 @asks_the_engine
-def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
-    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
+def group_totals(
+    frame: Any, by: str, value: str, *, clip: bool = False
+) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones.
+
+    Other numbers raise, or with `clip` count as the nearer of the two: of private rows even an
+    error would say something.
+    """
     table, _, schema = chosen(frame, [by, value])
+    refuse_mixed(frame, by)
     gap = is_missing(value, schema[value])
     if not is_number(schema[value]):
         check_complete(table, [by, value], schema)
         raise ModelError(f"column {value} must hold only 0 and 1.")
     number = nw.col(value).cast(nw.Float64)
+    held = (number > 0.5).cast(nw.Float64) if clip else number
     groups = (
         table.select(
             by,
-            number.alias("__ones__"),
+            held.alias("__ones__"),
             gap.cast(nw.Int64).alias("__gaps__"),
             (~((number == 0) | (number == 1))).cast(nw.Int64).alias("__others__"),
         )
@@ -202,7 +213,7 @@ def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
     refuse_empty(len(rows))
     refuse_missing(by, sum(row[3] for row in rows))
     refuse_missing(value, sum(row[4] for row in rows))
-    if any(row[5] for row in rows):
+    if not clip and any(row[5] for row in rows):
         raise ModelError(f"column {value} must hold only 0 and 1.")
     return Counter({(int(size), int(ones)): int(count) for size, ones, count, *_ in rows})
 
@@ -240,6 +251,8 @@ def role_patterns(
 def refuse_repeated(frame: Any, person: str, by: str) -> None:
     """Raise if a person is in two groups, or twice in one."""
     table, names, schema = chosen(frame, [person, by])
+    for name in names:
+        refuse_mixed(frame, name)
     rows = check_complete(table, names, schema)
     pairs = table.group_by(person, by).agg(nw.len().alias("__rows__"))
     persons = pairs.group_by(person).agg(nw.len().alias("__groups__"))

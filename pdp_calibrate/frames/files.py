@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pandas as pd
-from pandas.io.common import get_handle
+from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
 from pdp_calibrate.errors import MissingLibraryError, SourceError
 from pdp_calibrate.frames.lines import CheckedLines

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, ParamSpec, TypeVar, cast
 
 import narwhals as nw
+import pandas as pd
 
 from pdp_calibrate.arrays import plain
 from pdp_calibrate.errors import FrameError, ModelError, PdpError, QueryError
@@ -38,12 +39,18 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             found, other_python = type(error).__name__, _has_other_python(error)
+            lacks = isinstance(error, NotImplementedError) or "NotImplemented" in found
         # Raised outside the except clause, so that the engine's error is not chained to this one.
         if other_python:
             raise FrameError(
                 "Spark's workers run another version of Python than this program. Set the"
                 " environment variable PYSPARK_PYTHON to this one before the session is made:"
                 f' os.environ["PYSPARK_PYTHON"] = sys.executable, here {sys.executable}.'
+            )
+        if lacks:
+            raise FrameError(
+                f"the engine that holds the frame lacks a function that this needs ({found}): read"
+                " the same data with pandas, polars or DuckDB."
             )
         raise FrameError(
             f"the engine that holds the frame could not compute this: {found}. Its message is"
@@ -188,9 +195,41 @@ def described(
 def chosen(
     frame: Any, columns: Sequence[Hashable]
 ) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
-    """Select the columns; return them with their names and types, as `described` checks them."""
+    """Select the columns; return them with their names and types, as `described` checks them.
+
+    Among floats 0.0 and -0.0 become one: engines differ in whether they are one key.
+    """
     table, names, schema = described(frame, columns)
-    return table.select(*dict.fromkeys(names)), names, schema
+    one_zero = {
+        name: (nw.col(name) + 0.0).cast(schema[name]) if schema[name].is_float() else nw.col(name)
+        for name in names
+    }
+    return table.select(*(one.alias(name) for name, one in one_zero.items())), names, schema
+
+
+def is_object(frame: Any, name: str) -> bool:
+    """Whether the type of a column allows any Python objects.
+
+    What narwhals calls the type of such a column depends on its cells.
+    """
+    held = _wrapped(frame).to_native()
+    pandas = nw.dependencies.is_pandas_like_dataframe(held)
+    if not (pandas or nw.dependencies.is_dask_dataframe(held)):
+        return False
+    return bool(held[name].dtype == object)
+
+
+def refuse_mixed(frame: Any, name: Hashable | None) -> None:
+    """Refuse a public column whose entries are of several types: 1 and "1" would be two keys."""
+    held = None if name is None else in_memory(frame)
+    if held is None or not is_object(frame, column_name(name)):
+        return
+    kind = pd.api.types.infer_dtype(held[column_name(name)].to_native(), skipna=True)
+    if kind.startswith("mixed") and kind != "mixed-integer-float":
+        raise ModelError(
+            f"column {name} holds entries of several types, such as numbers and text, so that 1 and"
+            " '1' would be different groups: convert it to one type."
+        )
 
 
 def is_number(kind: nw.dtypes.DType) -> bool:

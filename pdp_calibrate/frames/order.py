@@ -32,6 +32,7 @@ from pdp_calibrate.frames.open import (
     one_row,
     refuse_changed,
     refuse_missing,
+    refuse_mixed,
 )
 from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
 
@@ -336,6 +337,7 @@ def series_in(
         frame, order_by = held.with_row_index("__row").to_native(), "__row"
     columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
     table, names, schema = chosen(frame, list(columns.values()))
+    refuse_mixed(frame, by)
     refuse_dask(table)
     rows = check_complete(table, names, schema)
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
@@ -520,7 +522,9 @@ class Steps:
         order_by = self._times.column
         if sum(found[self.AGAIN]):
             raise ModelError(
-                f"column {order_by} has two equal times within a series; keep one row for each."
+                f"column {order_by} has two equal times within a series. Local times repeat an hour"
+                " when clocks are set back: write them in UTC or with their offset. Other rows of"
+                " one time must become one, by a rule that does not depend on their values."
             )
         if min(found[self.SHORTEST]) == 0:  # 0 is a multiple of every step
             raise ModelError(
@@ -540,9 +544,9 @@ class Steps:
         if self._step is None and max(found[self.LONGEST]) > 1.5 * min(found[self.SHORTEST]):
             raise ModelError(
                 f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
-                " which the next value is not one step away. Give the length of a step with every="
-                " (--every) where a question takes it, fill the gaps (of states:"
-                " MarkovChainEstimator(missing='absent', every=...)), or split the series."
+                " which the next value is not one step away. Fill the gaps (of states:"
+                " MarkovChainEstimator(missing='absent', every=...)), or split the series; a stated"
+                " correlation also takes the length of a step, every= (--every)."
             )
 
 

@@ -311,10 +311,12 @@ def _sums_by_size(
 @asks_the_engine
 def share_at_ends(frame: Any, value: Hashable, bounds: tuple[float, float]) -> float:
     """Return the share of values at an end of their public range, or beyond; of public rows."""
-    table, (name,), _ = chosen(frame, [value])
+    table, (name,), schema = chosen(frame, [value])
     low, high = bounds
     cell = nw.col(name)
     outside = how_many((cell <= low) | (cell >= high)).alias("outside")
-    found = one_row(table.select(nw.len().alias("rows"), outside))
+    empty = how_many(is_missing(name, schema[name])).alias("empty")
+    found = one_row(table.select(nw.len().alias("rows"), outside, empty))
     refuse_empty(found["rows"])
+    refuse_missing(value, found["empty"])
     return float(found["outside"] or 0) / float(found["rows"])

@@ -8,16 +8,20 @@ which no rule was given.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import itertools
+import math
 import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
 
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import ModelError
@@ -27,16 +31,17 @@ from pdp_calibrate.frames.open import (
     collected,
     column_name,
     is_missing,
-    is_number,
+    is_object,
     kind_name,
     refuse_changed,
     refuse_empty,
     refuse_missing,
+    refuse_mixed,
     refuse_words,
     rows_in,
 )
 from pdp_calibrate.frames.order import GROUP, ORDER, Steps, Times, refuse_dask
-from pdp_calibrate.frames.sums import grid_exponent, real_values
+from pdp_calibrate.frames.sums import grid_exponent, real_values, unsigned
 
 _GROUP, _ROWS, _SIZE, _COUNTED = GROUP, "__rows__", "__size__", "__counted__"
 
@@ -47,7 +52,8 @@ _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 _PRIME = 2**31 - 1  # so that products fit 64 bits
 
 
-_BEYOND_FLOATS, _BEYOND_UNSIGNED = 2**1023, 2**64
+_NOWHERE = object()
+"""In the place of a label that no cell of a type can equal."""
 
 
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
@@ -210,7 +216,11 @@ def _prepared(
     """Return for each row its group, whether it counts, its part from 1 (0: none) and its value."""
     order_by = None if times is None else times.column
     roles = [name for name in (groups, query.keep_by, order_by) if name is not None]
-    table, _, schema = chosen(frame, [*query.columns, *roles])  # all of them must exist
+    table, _, types = chosen(frame, [*query.columns, *roles])  # all of them must exist
+    objects = {name: nw.Object() for name in query.columns if is_object(frame, name)}
+    schema = {**types, **objects}
+    for name in [*roles, *query.public]:
+        refuse_mixed(frame, name)
     read = [name for name in query.columns if secret or name not in query.secret]
     named = None if groups is None else column_name(groups)
     group = nw.lit(0) if named is None else nw.col(named)
@@ -332,7 +342,7 @@ def _codes(
             found.append(missing * place)
             continue
         compared = _comparable(label, name, kind)
-        if compared in seen:
+        if compared in seen and compared is not _NOWHERE:
             raise ModelError(f"two of the values stated for column {name} are the same in it.")
         seen.add(compared)
         equal = _holds(held, compared, kind) * (1 - missing)
@@ -346,40 +356,87 @@ def _codes(
 
 
 def _holds(held: nw.Expr, label: Any, kind: nw.dtypes.DType) -> nw.Expr:
-    """Return 1 where a column holds a label, else 0.
-
-    Arrow compares unsigned numbers with signed ones only while they fit both types: its error would
-    reveal that a secret does not.
-    """
-    if kind == nw.UInt64 and isinstance(label, int):
-        if not 0 <= label < _BEYOND_UNSIGNED:
-            return nw.lit(0)
-        label = nw.lit(label, nw.UInt64)
-    return _flag(held == label)
+    """Return 1 where a column holds a label, as `_comparable` returns it, else 0."""
+    if label is _NOWHERE:
+        return nw.lit(0)
+    # Arrow compares unsigned numbers with signed ones only while they fit both types: its error
+    # would reveal that a secret does not.
+    return _flag(held == (unsigned(label) if kind == nw.UInt64 else label))
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:
-    """Return a label in a form comparable with the column, or raise by the types alone."""
+    """Return what a column of this type holds for a label, or raise by the types alone.
+
+    `_NOWHERE` for a number that no cell of this type can be. Engines would compare numbers of
+    different types in different ways, and some fail for some cells.
+    """
+    found: Any = None
     if isinstance(kind, nw.Categorical | nw.Enum):
         return str(label)
-    if kind == nw.Boolean and isinstance(label, int | float) and label in (0, 1):
-        return bool(label)
-    if kind.is_numeric() and isinstance(label, bool):
-        return int(label)
-    if kind.is_float() and isinstance(label, int) and abs(label) < _BEYOND_FLOATS:
-        return float(label)  # 2^53 + 1 is 2^53 there
-    fits = (
-        isinstance(label, bool)
-        if kind == nw.Boolean
-        else isinstance(label, int | float)
-        if is_number(kind)
-        else isinstance(label, str)
-        if kind == nw.String
-        else True
-    )
-    if not fits:
+    if kind == nw.Object:  # its cells are compared as Python compares them
+        return label
+    if kind == nw.Boolean:
+        if isinstance(label, int | float) and label in (0, 1):
+            found = bool(label)
+    elif kind.is_numeric():
+        if isinstance(label, int | float | Decimal):  # and so bool
+            found = _number_in(label, kind)
+    elif kind == nw.String:
+        found = label if isinstance(label, str) else None
+    elif isinstance(kind, nw.Date | nw.Datetime):
+        found = _time_in(label, kind)
+    else:
+        found = label
+    if found is None:
         raise ModelError(f"column {name} holds {kind_name(kind)}, and {label!r} is none of that.")
-    return label
+    return found
+
+
+def _number_in(label: float | Decimal, kind: nw.dtypes.DType) -> Any:
+    """Return the number of this type that a label is, or `_NOWHERE`."""
+    if kind.is_float():
+        size = np.float32 if kind == nw.Float32 else np.float64
+        try:
+            with np.errstate(over="ignore"):  # 2^53 + 1 is 2^53 there
+                found = float(size(float(label)))
+        except OverflowError:
+            return _NOWHERE
+        return found if math.isfinite(found) or found == label else _NOWHERE
+    if not isinstance(label, int) and not math.isfinite(label):
+        return _NOWHERE
+    if isinstance(kind, nw.Decimal):
+        exact = Decimal(repr(label)) if isinstance(label, float) else Decimal(label)
+        places = -cast("int", exact.normalize().as_tuple().exponent)
+        fits = places <= kind.scale and exact.adjusted() < kind.precision - kind.scale
+        return exact if fits or not exact else _NOWHERE
+    return int(label) if label == int(label) and _fits(int(label), kind) else _NOWHERE
+
+
+def _fits(number: int, kind: nw.dtypes.DType) -> bool:
+    """Whether a type of whole numbers holds a number."""
+    bits = int("".join(filter(str.isdigit, kind_name(kind))))
+    if kind.is_signed_integer():
+        return bool(-(2 ** (bits - 1)) <= number < 2 ** (bits - 1))
+    return bool(0 <= number < 2**bits)
+
+
+def _time_in(label: Hashable, kind: nw.dtypes.DType) -> Any:
+    """Return the day or time that a label is, which may be ISO 8601 text; None if it is none."""
+    found: Any = label
+    if isinstance(label, str):
+        try:
+            found = dt.datetime.fromisoformat(label)
+        except ValueError:
+            return None
+    elif type(label) is dt.date:
+        found = dt.datetime.combine(label, dt.time())
+    if not isinstance(found, dt.datetime):
+        return None
+    if isinstance(kind, nw.Date):
+        whole = found.tzinfo is None and found.time() == dt.time()
+        return found.date() if whole else None
+    zoned = isinstance(kind, nw.Datetime) and kind.time_zone is not None
+    return found if zoned == (found.tzinfo is not None) else None
 
 
 def _units(query: RowQuery, kind: nw.dtypes.DType, *, rows: int) -> tuple[nw.Expr, nw.Expr]:

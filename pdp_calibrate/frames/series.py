@@ -125,6 +125,10 @@ class NeighbourSums:
     """Σ((y' + y)/2)² over neighbours."""
     squares: float
     """Σ y² over all values."""
+    cubes: float
+    """Σ y³ over all values."""
+    fourths: float
+    """Σ y⁴ over all values."""
     panels: Counter[int]
     """How many independent series of each length centring leaves."""
     one_mean: bool
@@ -137,6 +141,14 @@ class NeighbourSums:
     """Sums of products of y_t, y_{t−1} and y_{t−4}, where all three exist: 3 × 3."""
     lags: int
     """How many such triples there are."""
+
+
+@asks_the_engine
+def ordered_values(series: OrderedSeries) -> FloatArray:
+    """Return the values of a single series, in order of time; of public rows."""
+    refuse_words(series.value, series.kind)
+    held = collected(series.table.select(ORDER, nw.col(VALUE).cast(nw.Float64))).sort(ORDER)
+    return np.asarray(held[VALUE].to_numpy(), dtype=np.float64)
 
 
 _COHORT = ["__size__", "__first__", "__last__"]
@@ -195,6 +207,8 @@ def neighbour_sums(series: OrderedSeries, bounds: tuple[float, float]) -> Neighb
             how_many(nw.col("outside")).alias("at_ends"),
             how_many(held).alias("lags"),
             (now * now).sum().alias("squares"),
+            (now * now * now).sum().alias("cubes"),
+            (now * now * now * now).sum().alias("fourths"),
             ((now - earlier) * (now - earlier) / 4).sum().alias("apart"),
             ((now + earlier) * (now + earlier) / 4).sum().alias("together"),
             *(
@@ -215,6 +229,8 @@ def neighbour_sums(series: OrderedSeries, bounds: tuple[float, float]) -> Neighb
         apart=sums["apart"],
         together=together,
         squares=sums["squares"],
+        cubes=sums["cubes"],
+        fourths=sums["fourths"],
         panels=panels,
         one_mean=one_mean,
         rows=int(sums["rows"]),

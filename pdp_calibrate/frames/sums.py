@@ -48,6 +48,7 @@ _AT_ONCE = 16_384  # values: 128 kB, which stay near the processor until they ar
 
 
 _WIDE, _EXACT = (nw.Int64, nw.UInt64), 2**53  # floats hold all whole numbers up to that
+_HALF, _BEYOND_SIGNED = 2**32, 2**63
 
 
 Range = tuple[float, float]
@@ -123,6 +124,7 @@ def sum_in_memory(
     The whole numbers are those of `grid_cells`, and so is their sum, to the last bit.
     """
     refuse_words(column.name, kind)
+    refuse_far(column.name, kind, bounds)
     rows, (low, high) = len(column), bounds
     values = _floats(column, kind)
     factor = 2.0 ** grid_exponent(column.name, bounds, rows)
@@ -154,18 +156,38 @@ def _floats(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.flo
     return cast("npt.NDArray[np.float64]", column.cast(nw.Float64).to_numpy())
 
 
+def unsigned(number: int) -> nw.Expr:
+    """Return a whole number as an unsigned constant, of parts that Arrow can make too."""
+    third, rest = divmod(number, 3)
+    return nw.lit(third, nw.UInt64) * nw.lit(3, nw.UInt64) + nw.lit(rest, nw.UInt64)
+
+
+def refuse_far(name: str, kind: nw.dtypes.DType, bounds: Range) -> None:
+    """Refuse bounds of unsigned numbers beyond 2^63: not every engine can compute there."""
+    if kind == nw.UInt64 and bounds[1] >= _BEYOND_SIGNED:
+        raise ModelError(f"column {name} holds UInt64: its bounds must lie below 2^63.")
+
+
 def real_values(name: str, kind: nw.dtypes.DType, bounds: Range) -> nw.Expr:
     """Return the values of a column as floats; values outside the bounds stay outside.
 
     Arrow does not cast whole numbers beyond 2^53, and its error would reveal that a secret is so
-    large. If the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds.
+    large. If the bounds are narrower, such numbers are moved to ±2^53, still outside the bounds;
+    otherwise their upper and lower digits are cast, and added with one rounding.
     """
+    refuse_far(name, kind, bounds)
     value = nw.col(name)
     if kind in _WIDE and max(map(abs, bounds)) < _EXACT:
         if kind == nw.UInt64:  # compared as what they are: signed numbers do not hold them all
             value = value.clip(None, nw.lit(_EXACT, nw.UInt64))
         else:
             value = value.clip(-_EXACT, _EXACT)
+    elif kind in _WIDE:
+        if kind == nw.UInt64:
+            value = value.clip(None, nw.lit(_BEYOND_SIGNED - 1, nw.UInt64)).cast(nw.Int64)
+        upper = value // _HALF
+        lower = value - upper * _HALF
+        return upper.cast(nw.Float64) * float(_HALF) + lower.cast(nw.Float64)
     return value.cast(nw.Float64)
 
 

@@ -19,9 +19,9 @@ backtick, and a quote inside is written twice. A number among values is a number
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Never, get_args
+from typing import Any, Literal, Never, get_args
 
 from pdp_calibrate.errors import QueryError, did_you_mean
 
@@ -104,6 +104,34 @@ def parse_query(text: str) -> Question:
     if not isinstance(text, str):
         raise QueryError(f"a question is text, such as 'mean(income)', got {type(text).__name__}.")
     return _Reader(text).question()
+
+
+def checked_conditions(said: Any, what: str) -> dict[Any, Any]:
+    """Return which values of columns count, by column; anything else, such as a mask, is refused.
+
+    Parameters
+    ----------
+    said
+        What was said.
+    what
+        The name of the argument, for messages.
+    """
+    if isinstance(said, Mapping | None) or (isinstance(said, list | tuple) and not said):
+        return dict(said or {})
+    raise QueryError(
+        f"{what} says which values of columns count, such as {{'sick': True}}, got"
+        f" {type(said).__name__}. Rows are chosen by their values, not by a mask: make it a column"
+        " of the table, such as {'adult': True}."
+    )
+
+
+def conditions_of(conditions: Any, options: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return the conditions of a count and of where= together; a column has one of them."""
+    counted = checked_conditions(conditions, "a count of rows")
+    where = checked_conditions(options.get("where"), "where")
+    if set(counted) & set(where):
+        raise QueryError("where= has a condition on a column that is counted already.")
+    return counted | where
 
 
 def parse_values(text: str) -> tuple[Hashable, ...]:

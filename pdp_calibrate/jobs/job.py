@@ -20,7 +20,7 @@ from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
 from pdp_calibrate.jobs import forms
 from pdp_calibrate.jobs.forms import Form, Range
-from pdp_calibrate.jobs.grammar import Question
+from pdp_calibrate.jobs.grammar import Question, checked_conditions
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.adversary import Adversaries
@@ -667,6 +667,8 @@ class Job:
             *self.learning,
             *(n for n in ("bounds", "correlation", "persistence", "domains") if n in self.options),
         ]
+        if self.asks_about_rows and "domains" in made:  # of other columns of the rows
+            made.remove("domains")
         if "model" in self.options and made:
             raise ModelError(
                 f"the model is given, or comes from a file: leave out what would make another one"
@@ -796,34 +798,6 @@ def ask_for_strength(said: Mapping[str, Any]) -> None:
             " shift by a factor of at most 2.7; or belief=(0.01, 0.03) (--belief 1%:3%), a belief"
             " before and after. With a ledger, epsilon=None (--rest) is as much as still fits."
         )
-
-
-def checked_conditions(said: Any, what: str) -> dict[Any, Any]:
-    """Return which values of columns count, by column; anything else, such as a mask, is refused.
-
-    Parameters
-    ----------
-    said
-        What was said.
-    what
-        The name of the argument, for messages.
-    """
-    if isinstance(said, Mapping | None) or (isinstance(said, list | tuple) and not said):
-        return dict(said or {})
-    raise QueryError(
-        f"{what} says which values of columns count, such as {{'sick': True}}, got"
-        f" {type(said).__name__}. Rows are chosen by their values, not by a mask: make it a column"
-        " of the table, such as {'adult': True}."
-    )
-
-
-def conditions_of(conditions: Any, options: Options) -> dict[Any, Any]:
-    """Return the conditions of a count and of where= together; a column has one of them."""
-    counted = checked_conditions(conditions, "a count of rows")
-    where = checked_conditions(options.get("where"), "where")
-    if set(counted) & set(where):
-        raise QueryError("where= has a condition on a column that is counted already.")
-    return counted | where
 
 
 def _column_names(said: Any) -> Sequence[Hashable]:

@@ -109,7 +109,7 @@ def _where(job: Job) -> list[Column]:
     ]
 
 
-def _matching(column: Hashable, values: Any) -> Iterable[Hashable]:
+def _matching(column: Hashable, values: Any) -> tuple[Hashable, ...]:
     """Return the values that match a condition: one, or any of several.
 
     A pair is refused, since elsewhere it is a range.
@@ -127,9 +127,9 @@ def _matching(column: Hashable, values: Any) -> Iterable[Hashable]:
             f" {type(values).__name__}."
         )
     if isinstance(values, Set):
-        return sorted(values, key=repr)  # in one order in every process
+        return tuple(sorted(values, key=repr))  # in one order in every process
     several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    return values if several else (values,)
+    return tuple(values) if several else (values,)
 
 
 def _counted(question: Question, named: Sequence[str]) -> list[Column]:
@@ -380,6 +380,36 @@ def _group(job: Job, query: RowQuery, size: int, states: Sequence[Hashable] = ()
         return GaussianGroup(size=size, correlation=stated, bounds=bounds)
     strength = max(map(abs, checked_range(correlation)))
     return GaussianSeries(length=size, correlation=strength, bounds=bounds)
+
+
+def as_assumption(job: Job, model: Model | None) -> Job | None:
+    """Return the job with what a model of groups or series assumes in place of the model.
+
+    One common correlation says as much about some of the members, and about parts of an answer, as
+    where it is stated: see `model_of_rows`. None where the model is another one.
+    """
+    parts = model.models if isinstance(model, Blocks) else (model,)
+    said = {
+        (type(one), one.correlation, one.bounds)
+        for one in parts
+        if isinstance(one, GaussianGroup | GaussianSeries)
+    }
+    if len(said) != 1 or not all(isinstance(o, GaussianGroup | GaussianSeries) for o in parts):
+        return None
+    ((kind, correlation, bounds),) = said
+    if (kind is GaussianSeries) != ("order_by" in job.options):
+        return None
+    options = {key: value for key, value in job.options.items() if key != "model"}
+    options |= {"correlation": correlation}
+    return dataclasses.replace(job, options={"bounds": bounds} | options)
+
+
+def known_as(model: Model, source: Model) -> Model:
+    """Return the blocks of members that count, marked as the model whose assumption they have."""
+    if not isinstance(model, Blocks):
+        return model
+    same = Blocks(models=model.models, counts=model.counts, provenance=source.provenance)
+    return same.marked_like(source)
 
 
 def rows_of_question(job: Job, question: Question, frame: Any) -> tuple[RowQuery, PublicRows]:

@@ -44,7 +44,13 @@ from pdp_calibrate.jobs.model import (
     refuse_absent,
 )
 from pdp_calibrate.jobs.plan import Plan
-from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question, with_seeds
+from pdp_calibrate.jobs.rows import (
+    as_assumption,
+    known_as,
+    model_of_rows,
+    rows_of_question,
+    with_seeds,
+)
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
@@ -185,6 +191,10 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
     The model is that of the ledger, or None where the assumptions of the job make one: `whole`
     says whether it is about all members of groups, as questions that share a budget need it.
     """
+    source = model
+    if frame is not None and not job.learns and "model" in job.options:
+        stated = as_assumption(job, model)
+        job, model = (job, model) if stated is None else (stated, None)
     if frame is None or job.learns or "model" in job.options:
         raise QueryError(
             "where, by, missing, large and independent are about rows, with a stated correlation or"
@@ -199,6 +209,8 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
         models = {model_of_rows(job, *one, frame, whole=several) for one in asked}
         _refuse_several(models)
         model = models.pop()
+        if source is not None:  # of the learned law, of the members that count
+            model = known_as(model, source)
     queries = tuple(query for query, _ in asked)
     value = EVERY_COLUMN
     if not model.covers_any_dependence:

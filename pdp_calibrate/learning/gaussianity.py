@@ -15,6 +15,7 @@ import narwhals as nw
 import numpy as np
 from scipy.stats import chi2, norm
 
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import ModelFitWarning
 from pdp_calibrate.frames.open import asks_the_engine, chosen, how_many, one_row
 from pdp_calibrate.learning.moments import Moments, moments_of
@@ -23,25 +24,80 @@ _FEWEST_ROWS = 50
 """The effective number of independent rows below which nothing is tested."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Powers:
+    """Sums of powers of centred values of one column."""
+
+    rows: int
+    """How many values there are."""
+    squares: float
+    """Σ y²."""
+    cubes: float
+    """Σ y³."""
+    fourths: float
+    """Σ y⁴."""
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Powers:
+        """Add up the powers of centred values."""
+        squares = values * values
+        return cls(
+            rows=len(values),
+            squares=float(squares.sum()),
+            cubes=float((squares * values).sum()),
+            fourths=float((squares * squares).sum()),
+        )
+
+    def is_plainly_wrong(self, repeats: tuple[float, float]) -> bool:
+        """Whether their skewness or kurtosis rejects a Gaussian law beyond doubt; see `_doubt`."""
+        rows = self.rows
+        if rows / max(repeats) < _FEWEST_ROWS or not self.squares > 0:
+            return False
+        variance = self.squares / rows
+        skewness = (self.cubes / rows) ** 2 / variance**3
+        score = (self.fourths / rows / variance**2 - 3) / np.sqrt(24 / rows * repeats[1])
+        tails = chi2.sf(rows * skewness / 6 / repeats[0], 1), 2 * norm.sf(abs(score))
+        return bool(min(tails) < _PLAINLY_WRONG)
+
+
+UNTESTED = Powers(rows=0, squares=0.0, cubes=0.0, fourths=0.0)
+"""For values many of which are clipped: only whether there are two of them is looked at."""
+
+
 def warn_of_groups(
-    frame: Any, value: str, *, correlation: float, sizes: Counter[int], stacklevel: int
+    frame: Any,
+    value: str,
+    *,
+    correlation: float,
+    sizes: Counter[int],
+    stacklevel: int,
+    powers: Powers | None = None,
 ) -> None:
-    """Warn if grouped values are plainly not Gaussian, given the correlation inside groups."""
+    """Warn if grouped values are plainly not Gaussian, given the correlation inside groups.
+
+    Where they were centred by role, the powers are those of centred values.
+    """
     rows = sum(size * number for size, number in sizes.items())
     others = sum(size**2 * number for size, number in sizes.items()) / rows - 1
     repeats = 1 + others * abs(correlation) ** 3, 1 + others * correlation**4
-    _warn(_doubt(frame, value, repeats), instead="kind='binary'", stacklevel=stacklevel)
+    doubt = _doubt(frame, value, repeats, powers)
+    _warn(doubt, instead="kind='binary'", stacklevel=stacklevel)
 
 
-def warn_of_series(frame: Any, value: str, *, correlation: float, stacklevel: int) -> None:
-    """Warn if values along time are plainly not Gaussian, given the correlation of neighbours."""
+def warn_of_series(
+    frame: Any, value: str, *, correlation: float, powers: Powers, stacklevel: int
+) -> None:
+    """Warn if centred values are plainly not Gaussian, given the correlation of neighbours."""
     cubed, fourth = abs(correlation) ** 3, correlation**4
     repeats = (1 + cubed) / (1 - cubed), (1 + fourth) / (1 - fourth)
-    _warn(_doubt(frame, value, repeats), instead="MarkovChainEstimator", stacklevel=stacklevel)
+    doubt = _doubt(frame, value, repeats, powers)
+    _warn(doubt, instead="MarkovChainEstimator", stacklevel=stacklevel)
 
 
 @asks_the_engine
-def _doubt(frame: Any, value: str, repeats: tuple[float, float]) -> str | None:
+def _doubt(
+    frame: Any, value: str, repeats: tuple[float, float], powers: Powers | None
+) -> str | None:
     """Return why the values are plainly not Gaussian: only two of them, or their shape; or None.
 
     For a Gaussian sequence with correlations ρ_ij the variances of skewness and kurtosis grow by
@@ -54,6 +110,9 @@ def _doubt(frame: Any, value: str, repeats: tuple[float, float]) -> str | None:
     found = one_row(table.select(nw.len().alias("rows"), at_ends))
     if found["rows"] > 3 and found["at_ends"] == found["rows"]:
         return f"column {value} holds only two values, so it is not Gaussian"
+    if powers is not None:
+        wrong = powers.is_plainly_wrong(repeats)
+        return f"the values of column {value} are plainly not Gaussian" if wrong else None
     if found["rows"] / max(repeats) < _FEWEST_ROWS:
         return None
     tested = normality(moments_of(table.to_native()), repeats=repeats)

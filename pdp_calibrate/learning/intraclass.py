@@ -1,6 +1,7 @@
 """How similar the members of a group are: intra-class correlation by analysis of variance.
 
-The exact law of F = MSB/MSW for Gaussian groups of any sizes and any common correlation.
+The exact law of F = MSB/MSW for Gaussian groups of any sizes and any common correlation; with
+means by role, see Theorem 33 (docs/theory).
 
 Let groups of n members have variance σ² and correlation ρ between members. Then the sum of squares
 within is σ²(1−ρ)·χ² with N − k degrees of freedom, and independent of it the sum of squares between
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ class Intraclass:
     """Estimated total variance of a value."""
     sizes: Counter[int]
     """How many groups there are of each size."""
+    centred: FloatArray | None = field(default=None, repr=False, compare=False)
+    """The values centred by role; None where they were not."""
     by_role: Counter[int] | None = None
     """Degrees of freedom between groups, by size, where values are centred by role; else None."""
 
@@ -171,6 +174,7 @@ def intraclass_by_role(
         average_size=average,
         variance=within / free + max(0.0, (between / groups - within / free) / average),
         sizes=Counter(members.tolist()),
+        centred=centred,
         by_role=by_role,
     )
 

@@ -1,6 +1,6 @@
 """How much consecutive values have in common: exact limits for the correlation of neighbours.
 
-Theorem 32 (docs/theory).
+Theorem 33 (docs/theory).
 
 A panel of Gaussian series with correlation φ is centred at the mean of every position, separately
 for all series that stand at the same positions. Of H such series H − 1 independent ones are left,
@@ -180,5 +180,5 @@ def _of_one(
         corner = 2 * (1 + np.exp(n * np.log(-beside) - logs)) / last  # (e₁ + e_L)'M⁻¹(e₁ + e_L)
         ends = turn * ratio / n * left / rows * (1 - left * corner / 4)
         complement = ((1 - phi) ** 2 + ends) / rows
-        found -= (np.log(complement * turn) - np.log(turn)) / 2
-    return found
+        found = found - (np.log(complement * turn) - np.log(turn)) / 2
+    return np.asarray(found)

@@ -1,14 +1,14 @@
 """Counts of groups and series under differential privacy; the unit is a whole one.
 
-**Yes/no groups.** A group adds 1 to one count, whatever its size: replacing it changes two counts
-by 1.
+**Yes/no groups.** A group of m members with s ones adds s/m and s(m − s)/C(m, 2), the share of its
+pairs that differ. Replacing it moves both together by at most 3/2, as from (0, 0) to (½, 1) for
+m = 2. Theorem 31 (docs/theory).
 
 **Chains.** A series of at most L states has L − 1 transitions: 2(L−1), and 2 more for its start.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,27 +19,8 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.learning.private_sums import (
     IntArray,
     Units,
-    nearest_with_sum,
     noisy_sums,
 )
-
-
-def private_totals(
-    totals: Mapping[tuple[int, int], int], *, epsilon: float
-) -> dict[tuple[int, int], float]:
-    """Return noisy, repaired counts of groups by (size, ones), for every number of ones."""
-    numbers: Counter[int] = Counter()
-    for (size, _), count in totals.items():
-        numbers[size] += count
-    cells = [(size, ones) for size in sorted(numbers) for ones in range(size + 1)]
-    counts = [totals.get(cell, 0) for cell in cells]
-    noisy = noisy_sums(counts, sensitivity=2, epsilon=epsilon).values
-    repaired: dict[tuple[int, int], float] = {}
-    for size in sorted(numbers):
-        own = [place for place, cell in enumerate(cells) if cell[0] == size]
-        nearest = nearest_with_sum(noisy[own], numbers[size])
-        repaired |= {cells[place]: float(count) for place, count in zip(own, nearest, strict=True)}
-    return repaired
 
 
 def refuse_larger(sizes: Mapping[int, int], largest: int | None) -> None:

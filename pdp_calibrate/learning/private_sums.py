@@ -204,6 +204,14 @@ def units_of(
     return Units(numbers=np.cumsum(begins) - 1, order=order, times=times)
 
 
+def brought_into_memory(frame: Any, columns: Sequence[Hashable | None]) -> Any:
+    """Return public rows with these columns as a frame in memory, whatever engine holds them."""
+    if in_memory(frame) is not None:
+        return frame
+    table, _, _ = chosen(frame, [column for column in columns if column is not None])
+    return collected(table).to_native()
+
+
 def codes_of(frame: Any, column: Hashable) -> IntArray:
     """Return the values of a public column as numbers from 0, in their order."""
     cells = cells_of(frame, [column])[cast("str", column)].to_list()

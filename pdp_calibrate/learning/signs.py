@@ -1,6 +1,6 @@
 """A limit for a correlation from signs alone, with noise or without; for values that are clipped.
 
-Theorem 33 (docs/theory).
+Theorem 34 (docs/theory).
 
 **Statistic.** Two units that stand at the same positions, whole series or whole groups, are
 subtracted from each other. What both have in common by position cancels, whatever it is, and the
@@ -79,6 +79,14 @@ class SignShares:
     along: bool
     """Whether neighbours are compared (series), or all members (groups)."""
 
+    @classmethod
+    def of_one(cls, values: FloatArray) -> SignShares:
+        """Return the changes of a single public series about its median, which is a cut."""
+        if len(values) < 3:
+            raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
+        changes = _changes(np.sign(values - np.median(values)))
+        return cls(total=changes, scale=0.0, sizes=Counter({len(values): 1}), along=True)
+
     @property
     def correlation(self) -> float:
         """A correlation at which as many signs differ as were seen."""
@@ -118,7 +126,7 @@ def simulated_sums(sizes: Counter[int], correlation: float, *, along: bool) -> F
     """Return simulated sums over pairs of the share of signs that differ, at mean 0."""
     rng = np.random.default_rng(_SEED)
     longest = max(sizes)
-    pool = int(min(_POOL, max(256, _POOL_VALUES // longest)))
+    pool = int(min(_POOL, max(1024, _POOL_VALUES // longest)))
     simulate = _along if along else _among
     shares = simulate(rng, pool, sorted(sizes), correlation)
     expected = math.acos(correlation) / math.pi
@@ -197,8 +205,8 @@ def sign_shares(
     if not sizes:
         what = "series that share two consecutive positions" if along else "groups that are alike"
         raise ModelError(
-            f"a correlation is learned from pairs of {what}, and there is none. Give order_by= (or"
-            " role=) a column of positions that many of them share."
+            f"a correlation is learned from at least two {what}, and there is no such pair. Give"
+            " order_by= (or role=) a column of positions that many of them share."
         )
     if epsilon is None:
         return SignShares(total=total / _STEPS, scale=0.0, sizes=sizes, along=along)
@@ -225,8 +233,7 @@ def paired(places: Sequence[IntArray], *, along: bool) -> list[tuple[int, int]]:
         if len(held) > 1:
             alike.setdefault(tuple(held.tolist()), []).append(unit)
     left: list[int] = []
-    for held in sorted(alike):
-        units = alike[held]
+    for _, units in sorted(alike.items()):
         found += zip(units[::2], units[1::2], strict=False)
         left += units[len(units) // 2 * 2 :]
     while len(left) > 1:

@@ -319,6 +319,11 @@ class PeopleLedger(Budget):
                 f" A release for the model of {last.column} costs other columns {last.price:.6g};"
                 " without a correlation it costs every column its epsilon."
             )  # fmt: skip
+            if last.column is None:
+                costs = (
+                    " An answer without a correlation is for whole households, and costs every"
+                    " column its epsilon."
+                )
             raise BudgetExceededError(
                 f"{what} would bring what is spent on column {column} to"
                 f" {after[column]:.6g}, above the budget {self._epsilon:.6g}; {before[column]:.6g}"

@@ -41,9 +41,14 @@ from tests.support.check_cases import calibration, latent_table, random_ledger, 
 from tests.support.check_mutants import (
     changed_files,
     changed_orders,
+    changed_people,
     changed_radii,
+    changed_rows,
     changed_trees,
     confirmed,
+    confirmed_by,
+    sound_people,
+    sound_rows,
     truly_sound,
 )
 
@@ -137,6 +142,9 @@ def changed(wanted: int) -> list[str]:
     """Change files and certificates; what is proved and unsound raises."""
     files = confirmed(changed_files(1, wanted))
     orders = confirmed(changed_orders(4, wanted))
+    rows = confirmed_by(changed_rows(5, wanted), sound_rows)
+    with tempfile.TemporaryDirectory() as folder:
+        people = confirmed_by(changed_people(6, wanted, Path(folder)), sound_people)
     checker.MOST_GAUSSIAN = certificate.TRIED = 1  # so that four tuples need a certificate
     certificate._LEFT_TO_TRY = 0
     trees = confirmed(changed_trees(2, wanted))
@@ -145,6 +153,8 @@ def changed(wanted: int) -> list[str]:
     return [
         f"{wanted} changed files: {files} proved, all of them sound",
         f"{wanted} changed tables and orders: {orders} proved, all of them sound",
+        f"{wanted} changed questions about rows: {rows} proved, all of them sound",
+        f"{wanted} changed ledgers of people: {people} proved, all of them sound",
         f"{wanted} changed certificates: {trees} proved, all of them sound",
         f"{wanted} changed chains and radii: {radii} proved, all of them sound",
     ]

@@ -18,42 +18,61 @@ import pdp_calibrate as pdp
 from tests.benchmarks.heading import heading, keep
 from tests.support import every_delta as cases
 
-_MODELS = 2_000
+_MODELS, _KEPT_EVERY = 2_000, 50
+
+
+class Tally:
+    """What was claimed, and what was found."""
+
+    def __init__(self) -> None:
+        self.started, self.models = time.process_time(), 0
+        self.claimed: Counter[str] = Counter()
+        self.above: Counter[str] = Counter()
+        self.largest: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self.below = self.furthest = 0.0
+
+    def add(self, place: int) -> None:
+        """Test all claims about one model."""
+        name, arrangement, model, query, truths, rng = cases.random_case(place)
+        deltas = cases.other_deltas(rng)
+        for claim in cases.claims(model, query, rng, ledger=place % 8 == 0):
+            excess = cases.excess(claim, truths, deltas)
+            self.claimed[claim.said_by] += 1
+            self.above[claim.said_by] += excess > 1
+            self.largest[name, arrangement] = max(self.largest[name, arrangement], excess)
+            if claim.said_by == "leakage":
+                asked = pdp.leakage(model, query, scale=claim.scale, noise="gaussian").value
+                self.below = max(self.below, 1 - claim.mu / asked if asked else 0.0)
+                self.furthest = max(self.furthest, claim.mu / asked - 1 if asked else 0.0)
+        self.models += 1
+
+    def lines(self) -> list[str]:
+        """Say what was found so far."""
+        seconds = time.process_time() - self.started
+        lines = heading("every_delta", "pdp-calibrate", "numpy")
+        lines += ["", f"{self.models:,} models, {seconds:.0f} s of CPU time", ""]
+        lines += ["claims about every delta, each tested at ten delta from 1e-11 to 0.3"]
+        lines += [
+            f"  {said:32}{self.claimed[said]:7,}   above: {self.above[said]}"
+            for said in self.claimed
+        ]
+        lines += ["", "mu at one delta against the question about every delta, relatively:"]
+        lines += [f"  below by at most {self.below:.1e}, above by at most {self.furthest:.1e}", ""]
+        lines += ["largest delta attained, in units of the one claimed (1: the claim is attained)"]
+        lines += [f"  {'':18}" + "".join(f"{one:>16}" for one in cases.ARRANGEMENTS)]
+        for name in (*cases.DISCRETE, *cases.GAUSSIAN):
+            row = [f"{self.largest[name, one]:16.6f}" for one in cases.ARRANGEMENTS]
+            lines += [f"  {name:18}" + "".join(row)]
+        return lines
 
 
 def main() -> None:
     number = int(sys.argv[1]) if len(sys.argv) > 1 else _MODELS
-    started = time.process_time()
-    models: Counter[tuple[str, str]] = Counter()
-    claimed: Counter[str] = Counter()
-    above: Counter[str] = Counter()
-    largest: defaultdict[tuple[str, str], float] = defaultdict(float)
-    below = furthest = 0.0
+    tally = Tally()
     for place in range(number):
-        name, arrangement, model, query, truths, rng = cases.random_case(place)
-        deltas = cases.other_deltas(rng)
-        models[name, arrangement] += 1
-        for claim in cases.claims(model, query, rng, ledger=place % 8 == 0):
-            excess = cases.excess(claim, truths, deltas)
-            claimed[claim.said_by] += 1
-            above[claim.said_by] += excess > 1
-            largest[name, arrangement] = max(largest[name, arrangement], excess)
-            if claim.said_by == "leakage":
-                asked = pdp.leakage(model, query, scale=claim.scale, noise="gaussian").value
-                below = max(below, 1 - claim.mu / asked if asked else 0.0)
-                furthest = max(furthest, claim.mu / asked - 1 if asked else 0.0)
-    lines = heading("every_delta", "pdp-calibrate", "numpy")
-    lines += ["", f"{number:,} models, {time.process_time() - started:.0f} s of CPU time", ""]
-    lines += ["claims about every delta, each tested at ten delta from 1e-11 to 0.3"]
-    lines += [f"  {said:32}{claimed[said]:7,}   above: {above[said]}" for said in claimed]
-    lines += ["", "mu at one delta against the question about every delta, relatively:"]
-    lines += [f"  below by at most {below:.1e}, above by at most {furthest:.1e}"]
-    lines += ["", "largest delta attained, in units of the one claimed (1: the claim is attained)"]
-    lines += [f"  {'':18}" + "".join(f"{one:>16}" for one in cases.ARRANGEMENTS)]
-    for name in (*cases.DISCRETE, *cases.GAUSSIAN):
-        row = [f"{largest[name, one]:16.6f}" for one in cases.ARRANGEMENTS]
-        lines += [f"  {name:18}" + "".join(row)]
-    keep("every_delta", lines)
+        tally.add(place)
+        if (place + 1) % _KEPT_EVERY == 0 or place + 1 == number:
+            keep("every_delta", tally.lines())
 
 
 if __name__ == "__main__":

@@ -54,9 +54,10 @@ ROWS = 20_000
 GROUPED = ["--groups", "household", "--bounds", "income=0:100000"]
 STATED = [*GROUPED, "--correlation", "0:0.4"]
 COMMANDS = {
-    "release, a mean with a correlation": ["release", "-q", "mean(income)", *STATED],
-    "release, a count": ["release", "-q", "count()", "--where", "sick=true", *GROUPED[:2]],
-    "calibrate": ["calibrate", "-q", "mean(income)", *STATED],
+    "release, a mean with a correlation": ["release", "-q", "mean(income)", "-e", "1", *STATED],
+    "release, a count": ["release", "-q", "count()", "--where", "sick=true", "-e", "1",
+                         *GROUPED[:2]],
+    "calibrate": ["calibrate", "-q", "mean(income)", "-e", "1", *STATED],
     "leakage": ["leakage", "-q", "mean(income)", "--scale", "1000", *STATED],
     "fit, groups of public rows": ["fit", "--kind", "groups", "--value", "income", *GROUPED,
                                    "--public"],

@@ -84,12 +84,7 @@ def groups(
 
 
 def cases() -> Iterator[Case]:
-    """Yield all cases."""
-    yield from _series()
-    yield from _groups()
-
-
-def _series() -> Iterator[Case]:
+    """Yield the cases of series; those of groups are a section of their own."""
     edges = (
         ("a trend of .6 sd a position", {"trend": 0.6}),
         ("clamped at ±.7 sd", {"clamp": 0.7}),
@@ -131,7 +126,8 @@ def _case(
     )
 
 
-def _groups() -> Iterator[Case]:
+def group_cases() -> Iterator[Case]:
+    """Yield the cases of groups."""
     edges = (
         ("roles .6 sd apart", {"trend": 0.6}),
         ("sizes 2 to 4", {"sizes": (2, 3, 4)}),

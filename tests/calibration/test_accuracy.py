@@ -168,9 +168,10 @@ def test_a_mean_over_a_secret_count_asks_for_it_whatever_the_rows_are(case):
     assert str(first.value) == str(second.value)
     text, options = CASES[case]
     empty = FRAME.assign(sick=False, gaps=1.0, city="Voss", score=0.5)
-    other = empty.pdp.calibrate(text, groups="household", **options)
+    other = empty.pdp.calibrate(text, groups="household", epsilon=1.0, **options)
     assert other.half_widths_in_words() == calibration.half_widths_in_words()
-    told = FRAME.pdp.calibrate(text, groups="household", count=300, **options)
+    stated = {"groups": "household", "count": 300, "epsilon": 1.0}
+    told = FRAME.pdp.calibrate(text, **stated, **options)
     assert told.accuracy() == calibration.accuracy(count=300) > told.accuracy(count=900)
     assert pdp.Calibration.from_json(told.to_json()).accuracy() == told.accuracy()
     for bad in (0, 0.5, -3, float("nan"), True):

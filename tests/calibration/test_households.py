@@ -6,6 +6,8 @@ import pytest
 
 import pdp_calibrate as pdp
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 PEOPLE = pd.DataFrame(
     {
         "household": ["a", "a", "b", "b", "b", "c"],
@@ -15,8 +17,8 @@ PEOPLE = pd.DataFrame(
         "ill": [1, 0, 1, 1, 0, 0],
     }
 )
-INCOME = {"bounds": (0, 100), "groups": "household", "correlation": (0, 0.4)}
-ILL = {"domain": [0, 1], "groups": "household"}
+INCOME = {"bounds": (0, 100), "groups": "household", "correlation": (0, 0.4), "epsilon": 1.0}
+ILL = {"domain": [0, 1], "groups": "household", "epsilon": 1.0}
 
 
 @pytest.mark.usefixtures("bare_answers")
@@ -35,7 +37,7 @@ def test_the_scale_is_that_of_the_largest_household():
     assert mean.scale == pytest.approx(total.scale / 6, rel=1e-6)
     unknown = PEOPLE.pdp.sum("income", bounds=(0, 100), groups="household", epsilon=1.0).calibration
     assert unknown.scale == pytest.approx(300, rel=1e-6)
-    count = PEOPLE.pdp.count("ill", values={1}, epsilon=0.5, **ILL).calibration
+    count = PEOPLE.pdp.count("ill", values={1}, **ILL | {"epsilon": 0.5}).calibration
     assert count.scale == pytest.approx(6.0, rel=1e-9)
     assert "any way at all" in pdp.explain(count)
     histogram = PEOPLE.pdp.histogram("ill", **ILL).calibration

@@ -182,9 +182,10 @@ def test_learned_counts_are_those_of_the_frame_learned_from():
         cal.release(learned[learned["home"] != 0], value="ill", by="home")
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_the_accessor_counts_the_groups_of_its_frame():
     frame = homes(3)
-    options = {"groups": "home", "adversaries": WEAKEST}
+    options = {"groups": "home", "adversaries": WEAKEST, "epsilon": 1.0}
     frame.pdp.sum("x", bounds=(0, 2), **options)
     with pytest.raises(pdp.ModelError, match="other groups are noise"):
         frame.pdp.sum("x", model=TWO, **options)

@@ -246,7 +246,7 @@ def test_columns_named_by_numbers(as_text):
     assert cal.release_rows(frame).value.tolist() == [2, 3]
     assert frame.pdp.count(model=chain, values={1}, epsilon=400.0).value == 5
     if not as_text:
-        fitted = pdp.TableEstimator().fit(pd.concat([frame, 1 - frame])).model_
+        fitted = pdp.TableEstimator(smoothing=0.5).fit(pd.concat([frame, 1 - frame])).model_
         assert fitted.names == ("0", "1", "2", "3")
         mixed = frame.rename(columns={1: "0"})
         with pytest.raises(pdp.ModelError, match="different names"):

@@ -104,11 +104,11 @@ def test_the_command_line_complains_in_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     LONG.to_csv("people.csv", index=False)
     (tmp_path / "model.json").write_text(json.dumps(PAIR.to_dict()))
-    ask = 'calibrate people.csv -q "mean(v)" --groups g'
+    ask = 'calibrate people.csv -q "mean(v)" -e 1 --groups g'
     for bounds in ("0:1e308", "-1e308:1e308", f"0:1{'0' * 400}", "0:1e999"):
         for more in ("", "--correlation 0.2"):
             refused(f"{ask} --bounds={bounds} {more}")
-    refused(f'calibrate model.json -q "linear(1{"0" * 400}*x1)"')
+    refused(f'calibrate model.json -q "linear(1{"0" * 400}*x1)" -e 1')
     refused('calibrate model.json -q "sum()" -e 1e-320')
     refused('leakage model.json -q "sum()" --scale 1e999')
 
@@ -121,4 +121,4 @@ def test_an_overflow_that_nobody_foresaw_is_one_line_too(tmp_path, monkeypatch):
         raise OverflowError
 
     monkeypatch.setattr("pdp_calibrate.jobs.run.calibrate", overflows)
-    assert "too large" in refused('calibrate model.json -q "sum()"')
+    assert "too large" in refused('calibrate model.json -q "sum()" -e 1')

@@ -65,9 +65,9 @@ def test_the_total_is_rounded_up():
 def test_the_commands_print_the_total():
     whole = "1.5 in total: 1 for the answer, 0.5 for learning the model"
     for line in ("calibrate", "release"):
-        told = " ".join(fine(f'{line} survey.csv -q "sum()" --model model.json').out.split())
+        told = " ".join(fine(f'{line} survey.csv -q "sum()" -e 1 --model model.json').out.split())
         assert whole in told
-        plain = fine(f'{line} survey.csv -q "sum()" --model assumed.json').out
+        plain = fine(f'{line} survey.csv -q "sum()" -e 1 --model assumed.json').out
         assert "in total" not in plain
 
 

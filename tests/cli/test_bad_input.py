@@ -198,7 +198,19 @@ def test_no_traceback_in_a_process_of_its_own(folder):
     (folder / "data.csv").write_text("")
     code = "from pdp_calibrate.cli.main import main; main()"
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code, "calibrate", "data.csv", "-q", "sum()", "--kind", "table"],
+        [
+            sys.executable,
+            "-c",
+            code,
+            "calibrate",
+            "data.csv",
+            "-q",
+            "sum()",
+            "-e",
+            "1",
+            "--kind",
+            "table",
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -184,6 +184,16 @@ def test_where_stdout_is_full_the_answer_is_on_stderr(json_too):
     assert "on stderr: keep it. Budget: 0.5 of 2 spent." in words
 
 
+@NOWHERE
+def test_a_charge_that_cannot_be_shown_is_said_to_be_recorded():
+    with Path("/dev/full").open("w") as full:
+        ran = shell("ledger charge budget.json 0.1", stdout=full)
+    assert ran.returncode == 4
+    assert "The charge was recorded" in ran.stderr
+    assert "of 2 spent." in ran.stderr
+    assert spent() > 0
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 @pytest.mark.parametrize("json_too", ["", " --json"])
 def test_where_nobody_reads_stdout_the_answer_is_on_stderr(json_too):

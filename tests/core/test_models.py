@@ -180,6 +180,30 @@ def test_from_conditionals_refuses(marginals, conditionals, message):
         pdp.JointTable.from_conditionals(marginals, conditionals)
 
 
+LAW = {"a": {0: 0.5, 1: 0.5}}
+
+
+@pytest.mark.parametrize("build", [pdp.JointTable.from_conditionals, pdp.Network.from_conditionals])
+@pytest.mark.parametrize(
+    ("marginals", "conditionals", "message"),
+    [
+        (LAW, {"b": (["a"], [[0.9, 0.1], [0.2, 0.8]])}, "table of b must be a mapping"),
+        (LAW, {"b": (["a"], np.eye(2))}, "table of b must be a mapping"),
+        (LAW, {"b": (["a"], {0: [0.9, 0.1], 1: [0.2, 0.8]})}, "law of b must be a mapping"),
+        (LAW, {"b": ("a", {0: {0: 1.0}, 1: {0: 1.0}})}, "b needs"),
+        (LAW, {"b": ["a"]}, "b needs"),
+        (LAW, {"b": {0: {0: 1.0}}}, "b needs"),
+        (LAW, ["b"], "must be mappings"),
+        ({"a": [0.5, 0.5]}, {}, "law of a must be a mapping"),
+        ([("a", 0.5)], {}, "must be mappings"),
+        (LAW, {"b": (["a"], {0: {0: "x", 1: 1}, 1: {0: 1.0}})}, "not a number"),
+    ],
+)
+def test_laws_of_another_shape_are_named(build, marginals, conditionals, message):
+    with pytest.raises(pdp.ModelError, match=message):
+        build(marginals, conditionals)
+
+
 def test_correlation_given_values():
     rng = np.random.default_rng(5)
     cells = rng.dirichlet(np.ones(12)).reshape(2, 3, 2)

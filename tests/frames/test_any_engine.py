@@ -191,7 +191,7 @@ def test_no_engine_is_loaded_unless_its_frame_is_passed():
     code = """
 import sys, pandas as pd, numpy as np, pdp_calibrate as pdp
 engines = {"polars", "duckdb", "dask", "pyspark"}
-frame = pd.DataFrame({"home": [1, 1, 2, 2], "role": [1, 2, 1, 2], "x": [0.0, 1.0, 3.0, 5.0]})
+frame = pd.DataFrame({"home": [1, 1, 2, 2], "role": [1, 2, 1, 2], "x": [0.5, 1.0, 3.0, 5.0]})
 def work(given):
     model = pdp.GroupEstimator(by="home", value="x", bounds=(0, 9), source="public").fit(given)
     pdp.pearson(given)

@@ -67,7 +67,7 @@ def test_values_outside_a_short_domain_are_refused(make):
     found = read_groups(make(frame), "x", by="home", domain=[0, 1])
     assert found.counts == Counter({None: 2, 0: 1, 1: 1})
     cal = pdp.calibrate(pdp.Unknown(size=2, domain=[0, 1]), pdp.Count(values={1}))
-    with pytest.raises(pdp.ModelError, match="column x is not in the domain"):
+    with pytest.raises(pdp.ModelError, match="column x is none of those that are possible"):
         cal.release(make(frame), value="x", groups="home")
 
 

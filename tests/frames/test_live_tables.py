@@ -94,11 +94,17 @@ WAYS = {
         pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=[0, 1]),
         pdp.Linear(weights=[5, 2]),
     ).release(f, value="ill", by="home", order_by="role"),
-    "assumed sum": lambda f: PdpAccessor(f).sum("x", groups="home", bounds=(0, 5)),
-    "assumed histogram": lambda f: PdpAccessor(f).histogram("ill", groups="home", domain=[0, 1]),
-    "filtered count": lambda f: PdpAccessor(f).count({"ill": 1, "x": [3.0, 4.0]}, groups="home"),
+    "assumed sum": lambda f: PdpAccessor(f).sum(
+        "x", groups="home", bounds=(0, 5), epsilon=1.0
+    ),
+    "assumed histogram": lambda f: PdpAccessor(f).histogram(
+        "ill", groups="home", domain=[0, 1], epsilon=1.0
+    ),
+    "filtered count": lambda f: PdpAccessor(f).count(
+        {"ill": 1, "x": [3.0, 4.0]}, groups="home", epsilon=1.0
+    ),
     "mean by a secret": lambda f: PdpAccessor(f).mean(
-        "x", groups="home", bounds=(0, 5), by="ill", domains=[0, 1]
+        "x", groups="home", bounds=(0, 5), by="ill", domains=[0, 1], epsilon=1.0
     ),
     "mean by a public column": lambda f: PdpAccessor(f).mean(
         "x",
@@ -108,6 +114,7 @@ WAYS = {
         public=["shift"],
         domains={"shift": [*range(1, 13)]},
         correlation=0.2,
+        epsilon=1.0,
     ),
     "ledger": lambda f: pdp.Ledger(COUPLE, epsilon=2.0).release(
         pdp.Sum(clamp=True), f, epsilon=1.0, value="x", by="home"
@@ -129,7 +136,7 @@ def test_a_family_that_grows_while_it_is_read_is_not_released(way, engine, tmp_p
     """500 rows are inserted into a household of two after the first query, the second, …"""
     with writing(None, MORE, after=0) as queries:
         expected = values_of(WAYS[way](LIVE[engine](tmp_path).frame))
-    assert expected == values_of(WAYS[way](PEOPLE))
+    assert expected == values_of(WAYS[way](PEOPLE.copy()))
     for after in range(1, len(queries) + 1):
         table = LIVE[engine](tmp_path)
         with writing(table, MORE, after=after):

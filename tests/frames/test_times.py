@@ -272,7 +272,7 @@ def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     fit = "fit rates.csv --kind series --value rate --order-by when --bounds=-9:9 --public"
     assert "ISO 8601" in refused(fit)
     fine(f"{fit} --time-format %d/%m/%Y -o model.json")
-    assert pdp.load("model.json").correlation > 0.7
+    assert pdp.load("model.json").ends[1] > 0.7
     released = 'release rates.csv -q "mean(rate)" -e 1 --model model.json --order-by when'
     assert "ISO 8601" in refused(released)
     fine(f"{released} --time-format %d/%m/%Y -o release.json")

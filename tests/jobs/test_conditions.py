@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
+import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
 from tests.support.cli_runs import refused
 from tests.support.plans import plan_text
 

@@ -35,17 +35,17 @@ def test_frames():
 @pytest.mark.parametrize(
     "options",
     [
-        {"noise": "gaussian"},
-        {"delta": 1e-6},
+        {"noise": "gaussian", "epsilon": 1.0},
+        {"delta": 1e-6, "epsilon": 1.0},
         {"noise": "gaussian", "mu": 1.0, "rho": 1.0},
         {"noise": "gaussian", "mu": 1.0, "epsilon": 1.0},
         {"mu": 1.0},
-        {"noise": "normal", "delta": 1e-6},
+        {"noise": "normal", "delta": 1e-6, "epsilon": 1.0},
     ],
 )
 def test_what_contradicts_itself_is_refused(options):
     with pytest.raises(pdp.PdpError):
-        PEOPLE.pdp.sum("pay", **SAID, **options, epsilon=1.0)
+        PEOPLE.pdp.sum("pay", **SAID, **options)
 
 
 def test_a_ledger_says_what_is_drawn():

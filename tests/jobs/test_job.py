@@ -11,6 +11,7 @@ from pdp_calibrate.cli.main import app
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import OPTIONS, PYTHON, Job, Learning, declared
 from pdp_calibrate.jobs.plan import PLAN
+from tests.support.cli_runs import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 
@@ -29,10 +30,64 @@ def test_methods_show_every_option_with_its_default_and_meaning(verb):
     parameters = inspect.signature(method).parameters
     for name, option in OPTIONS.items():
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
-        assert parameters[name].default == option.default
+        assert parameters[name].default == (inspect.Parameter.empty if option.needed else None)
         assert parameters[name].annotation is not inspect.Parameter.empty
         assert f"\n{name}\n    {option.words[:30]}" in method.__doc__
     assert not any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+LONG_SAID = {"groups": "home", "bounds": (0, 1)}
+ASKS = {
+    "a sum": lambda **more: LONG.pdp.sum("x", **LONG_SAID, **more),
+    "a mean": lambda **more: LONG.pdp.mean("x", **LONG_SAID, **more),
+    "a count": lambda **more: LONG.pdp.count({"x": [1]}, groups="home", **more),
+    "a histogram": lambda **more: WIDE.pdp.histogram(model=PAIR, **more),
+    "weights": lambda **more: WIDE.pdp.linear({"a": 1}, model=PAIR, **more),
+    "as text": lambda **more: LONG.pdp.calibrate("sum(x)", **LONG_SAID, **more),
+    "a query": lambda **more: WIDE.pdp.calibrate(pdp.Sum(), model=PAIR, **more),
+    "people": lambda **more: pdp.People(LONG, **LONG_SAID, epsilon=9.0).sum("x", **more),
+    "a price": lambda **more: pdp.People(LONG, **LONG_SAID).calibrate.sum("x", **more),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_how_much_may_be_learned_is_asked_for(ask, monkeypatch):
+    """It has no default; both ways to say it are named, in Python and on the command line."""
+    with pytest.raises(pdp.QueryError, match=r"epsilon=1.0 \(--epsilon 1\).*belief=.*--belief"):
+        ask()
+    with pytest.raises(pdp.QueryError, match="epsilon="):
+        ask(belief=None)
+    found = ask(belief=(0.5, 0.731))
+    assert getattr(found, "calibration", found).epsilon == pytest.approx(1.0, abs=1e-3)
+    monkeypatch.setattr("pdp_calibrate.frames.files.Source.read", lambda _: pytest.fail("read"))
+    with pytest.raises(pdp.PdpError, match="epsilon"):
+        ask(epsilon=0.5, belief=(0.5, 0.7))
+
+
+def test_what_is_left_of_a_ledger_is_asked_for_by_none_alone():
+    blocks = pdp.Blocks(models=[pdp.Unknown(size=1, bounds=(0, 1))], counts=[len(LONG)])
+    with pytest.raises(pdp.QueryError, match="epsilon=None"):
+        LONG.pdp.sum("x", **LONG_SAID, ledger=pdp.Ledger(blocks))
+    with pytest.raises(pdp.PdpError, match="give ledger="):
+        LONG.pdp.sum("x", **LONG_SAID, epsilon=None)
+
+
+def test_the_command_line_asks_before_it_reads_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    LONG.to_csv("people.csv", index=False)
+    pdp.People(LONG, **LONG_SAID, ledger="people.json")
+    monkeypatch.setattr("pdp_calibrate.jobs.run.model_of", lambda *_, **__: pytest.fail("learned"))
+    about = "people.csv -q 'sum(x)' --groups home --bounds 0:1"
+    for line in (
+        f"release {about}",
+        f"calibrate {about}",
+        f"release {about} --kind groups",
+        "people release people.json people.csv -q 'sum(x)'",
+        "people price people.json people.csv -q 'sum(x)'",
+    ):
+        message = refused(line)
+        assert "--epsilon 1" in message
+        assert "--belief 1%:3%" in message
 
 
 def called(declared):

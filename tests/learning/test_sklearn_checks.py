@@ -53,7 +53,7 @@ COATED = [
     ArrayGaussian(bounds=(-100, 100)),
     ArrayGroups(bounds=(-100, 100)),
     ArrayChain(),
-    ArraySeries(bounds=(-100, 100)),
+    ArraySeries(value="load", bounds=(-100, 100), confidence=None),
     ArrayGaussian(bounds=(-100, 100), epsilon=1.0),
 ]
 
@@ -87,7 +87,7 @@ ESTIMATORS = [
     pdp.GaussianEstimator(bounds=(0, 1), confidence=0.9, epsilon=2.0),
     pdp.GroupEstimator(bounds=(0, 9), epsilon=1.0, max_group_size=4),
     pdp.MarkovChainEstimator(states=[0, 1], epsilon=1.0, max_length=9),
-    pdp.GaussianSeriesEstimator(bounds=(0, 1), epsilon=1.0, max_length=9),
+    pdp.GaussianSeriesEstimator(value="x", bounds=(0, 1), epsilon=1.0, max_length=9),
 ]
 
 

@@ -47,6 +47,8 @@ MODELS += [
     pdp.ConditionalBall(center=TABLE, radius=0.1),
     pdp.SampledTable(counts=[[9, 2], [3, 8]], domains=[[0, 1]] * 2),
     pdp.MixingChain(length=3, states=[0, 1], diameter=1.0),
+    pdp.SampledChain(counts=[[9, 2], [3, 8]], length=3, states=[0, 1], starts=[4, 1]),
+    pdp.RateGroup(size=3, beta=[1.0, 2.0]),
     pdp.MarkovTree(domains=[[0, 1]] * 2, parents=[None, 0], tables=[[0.5, 0.5], ALIKE]),
     pdp.Network(factors=[("ab", ALIKE)], domains={"a": [0, 1], "b": [0, 1]}),
 ]

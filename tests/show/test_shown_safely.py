@@ -140,8 +140,8 @@ def test_names_command_no_terminal_and_no_notebook_from_python():
 
 
 def table_sets(*names):
-    rows = pd.DataFrame(dict.fromkeys(names, [0, 1] * 50))
-    domains = {key: [0, 1] for key in names}
+    rows = pd.DataFrame({name: [0, 1] * 50 for name in names})
+    domains = {name: [0, 1] for name in names}
     return [
         pdp.TableEstimator(source="public", confidence=0.9, domains=domains).fit(rows).model_,
         pdp.TableEstimator(source="public", domains=domains).fit(rows).model_,

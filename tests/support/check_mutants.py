@@ -1,18 +1,25 @@
 """Changed files and certificates: whatever of them the stand-alone checker proves must be sound."""
 
+import contextlib
 import copy
 import json
 import math
 import random
+import warnings
+from pathlib import Path
 
 import numpy as np
 
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.transport_plans import plans_for
 from pdp_calibrate.check import PROVED, check
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.query import Query
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.errors import PdpError
 from tests.oracles import brute_force
 from tests.oracles.adversaries import every_adversary
-from tests.support.check_cases import calibration, shrunk
+from tests.support.check_cases import calibration, question, released_about_people, shrunk
 
 FAR = 10**3
 
@@ -232,3 +239,92 @@ def changed_trees(seed: int, cases: int):
         for _ in range(chance.randrange(1, 4)):
             twin = mutated(twin, chance)
         yield twin
+
+
+def changed_rows(seed: int, cases: int):
+    """Yield calibrations of questions about rows, changed in one place or two."""
+    rng, chance = np.random.default_rng(seed), random.Random(seed)  # noqa: S311
+    described = None
+    for case in range(cases):
+        while described is None or case % 20 == 0:
+            found = question(rng) if rng.random() < 0.8 else None
+            if found is not None and isinstance(found.queries[0], RowQuery):
+                described = json.loads(found.to_json())
+                break
+        twin = mutated(described, chance)
+        if chance.random() < 0.5:
+            twin = mutated(twin, chance)
+        yield twin
+
+
+def changed_people(seed: int, cases: int, folder: Path):
+    """Yield ledgers about people, changed in one place or two."""
+    rng, chance = np.random.default_rng(seed), random.Random(seed)  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            path = folder / f"{case}.json"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                released_about_people(rng, path)
+            described = json.loads(path.read_text())
+            last = max(described["entries"][-1]["spent_by_column"].values())
+            described["epsilon"] = last * (1 + 1e-9)  # so that little more is too much
+        twin = mutated(described, chance)
+        if chance.random() < 0.5:
+            twin = mutated(twin, chance)
+        yield twin
+
+
+def leakage_of_rows(model: dict, queries: list, scales: list) -> float:
+    """Return how far questions about rows move, by the library's own words for one row."""
+    blocks = [Model.from_dict(one) for one in model.get("models", [model])]
+    whole = Model.from_dict(model)
+    asked = [Query.from_dict(query) for query in queries]
+    for query in asked:
+        assert isinstance(query, RowQuery)
+        query.contributions(whole, rows=1)  # refuses what the model does not cover
+    moved = sum(query.reach / scale for query, scale in zip(asked, scales, strict=True))
+    worst = 0.0
+    for block in blocks:
+        ends = getattr(block, "correlation", 1.0)
+        high = max(0.0, ends[1] if isinstance(ends, tuple) else ends)
+        worst = max(worst, moved * (1 + (len(block.names) - 1) * high))
+    return worst
+
+
+def sound_rows(d) -> bool:
+    """Decide about a stored calibration of questions about rows."""
+    queries = d["query"] if isinstance(d["query"], list) else [d["query"]]
+    scales = d["scale"] if isinstance(d["query"], list) else [d["scale"]]
+    return leakage_of_rows(d["model"], queries, scales) <= d["epsilon"] * (1 + 1e-9)
+
+
+def sound_people(d) -> bool:
+    """Decide about a ledger of people: for each column its own, and the prices of all others."""
+    largest = max(size for size, _ in d["sizes"])
+    prices = []
+    for entry in d["entries"]:
+        asked = [Query.from_dict(query) for query in entry["queries"]]
+        counted = [min(largest, query.most or largest) for query in asked]
+        both = zip(asked, counted, entry["scales"], strict=True)
+        prices.append(sum(many * query.reach / scale for query, many, scale in both))
+    worst = 0.0
+    for column in d["columns"]:
+        own = [entry for entry in d["entries"] if entry["column"] == column]
+        others = [p for p, e in zip(prices, d["entries"], strict=True) if e["column"] != column]
+        queries = [query for entry in own for query in entry["queries"]]
+        scales = [scale for entry in own for scale in entry["scales"]]
+        alone = leakage_of_rows(d["models"][column], queries, scales) if own else 0.0
+        worst = max(worst, alone + sum(others))
+    return worst <= d["epsilon"] * (1 + 1e-9)
+
+
+def confirmed_by(twins, sound) -> int:
+    """Return how many of some files are proved; each of them must be sound."""
+    proved = 0
+    for twin in twins:
+        if check(twin)[0] == PROVED:
+            with contextlib.suppress(PdpError):  # the library reads no such file
+                assert sound(twin), twin
+                proved += 1
+    return proved

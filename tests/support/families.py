@@ -238,6 +238,16 @@ def draw_unknown(rng: np.random.Generator) -> pdp.Unknown:
     return pdp.Unknown(size=int(rng.integers(1, 6)), domain=values)
 
 
+def draw_rates(rng: np.random.Generator) -> pdp.RateGroup:
+    """Draw a group of at most six members whose rate has a beta law, or one of a few values."""
+    size = int(rng.integers(1, 7))
+    if rng.random() < 0.5:
+        return pdp.RateGroup(size=size, beta=np.exp(rng.normal(size=2)))
+    number = int(rng.integers(1, 5))
+    weights = rng.dirichlet(np.ones(number))
+    return pdp.RateGroup(size=size, rates=rng.uniform(0.01, 0.99, number), weights=weights)
+
+
 FAMILIES = {
     "JointTable": Family(lambda rng: random_table(rng, tuples=(1, 3), values=(2, 3)), table_truth),
     "Blocks": Family(draw_blocks, blocks_truth),
@@ -247,6 +257,7 @@ FAMILIES = {
     "Network": Family(draw_network, network_truth),
     "ConditionalBall": Family(draw_conditional_ball, conditional_ball_truth),
     "SampledTable": Family(draw_sample, sample_truth),
+    "RateGroup": Family(draw_rates, group_truth),
     "groups": Family(random_group, group_truth),
     "Gaussian": Family(draw_gaussian, gaussian_truth),
     "LoewnerBall": Family(draw_ball, ball_truth),

@@ -138,7 +138,7 @@ class MarkovChainEstimator(SeriesEstimator):
     >>> frame = pd.DataFrame({"day": range(16), "ill": [0, 0, 1, 1, 1, 0, 0, 0] * 2})
     >>> fitted = MarkovChainEstimator(value="ill", order_by="day", source="public").fit(frame)
     >>> fitted.model_, round(fitted.model_.diameter, 2)
-    (MixingChain(2 states, length 16, public), 3.37)
+    (MixingChain(2 states, length 16, public), 5.95)
     """
 
     value: str = "state"
@@ -174,14 +174,14 @@ class MarkovChainEstimator(SeriesEstimator):
             raise ModelError("guarantee='exact' holds for rows without noise: leave epsilon out.")
         frame = self._with_absences(frame)
         series = self._series(frame)
+        self.order_test_: FitTest | None = None
         if longest is None or epsilon is None:
             found = self._counted(series)
             self.order_test_ = order_test(runs(series, 3), found.states)
         else:
             found = self._private_counts(frame, longest, epsilon)
-            self.order_test_ = None
         if sure is not None:
-            coverage = self._coverage(sure, notes=self._notes(found))
+            coverage = self._coverage(sure, notes=self._notes(found, series))
             make = self._covering(found, sure, series, must_bound=self._must_bound)
             return self._model_of(make, series.lengths, epsilon, coverage=coverage)
         point, upper = self._point(found), None
@@ -342,12 +342,12 @@ class MarkovChainEstimator(SeriesEstimator):
 
         return of_length
 
-    def _notes(self, found: _Counts) -> tuple[str, ...]:
+    def _notes(self, found: _Counts, series: OrderedSeries) -> tuple[str, ...]:
         """Say what the limit assumes; from public facts only."""
         assumed = "The series are assumed to be independent draws of one Markov chain."
         if self.guarantee == "exact":
             return (assumed,)
-        single = self._unit is None and len(found.states) == 2
+        single = sum(series.lengths.values()) == 1 and len(found.states) == 2
         kind = "exact where the series bounds it, and otherwise a" if single else "a"
         return (assumed, f"The limit is {kind} likelihood limit, which holds asymptotically.")
 

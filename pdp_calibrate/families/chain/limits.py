@@ -1,7 +1,5 @@
 """How strongly neighbours of a chain may depend on each other, given counted transitions.
 
-Theorems 31 to 33 (docs/theory).
-
 All limits are for the Hilbert diameter of a step, the largest log cross-ratio
 
     D(v, v'; w, w') = log P[v,w]·P[v',w'] / (P[v,w']·P[v',w]),
@@ -32,8 +30,9 @@ def filled(counts: FloatArray) -> FloatArray:
 
 
 def likelihood_diameter(counts: FloatArray, confidence: float) -> float:
-    """Return the upper likelihood limit of the diameter, one-sided and asymptotic (Theorem 32).
+    """Return the upper likelihood limit of the diameter, one-sided and asymptotic.
 
+    Theorem 28 (docs/theory).
     The limit of each cross-ratio is the largest value in {P : 2Σ n·log(p̂/p) ≤ z²}, where z is the
     quantile of a standard normal variable. The counts must be positive.
     """
@@ -74,8 +73,9 @@ def tells_rows_from_noise(counts: FloatArray, noise_scale: float) -> bool:
 
 
 def certain_diameter(counts: FloatArray, confidence: float) -> float:
-    """Return a limit that holds at any number of rows, however counting ended (Theorem 33).
+    """Return a limit that holds at any number of rows, however counting ended.
 
+    Theorem 29 (docs/theory).
     The largest diameter among the laws P with Σ_v log KT(n_v) − Σ n·log p < log 1/β, where KT is
     the mixture of all laws of a row under the Jeffreys prior. Infinite where some transition was
     never seen, which then may be impossible.
@@ -99,8 +99,9 @@ def _log_mixtures(counts: FloatArray) -> FloatArray:
 
 
 def series_interval(counts: FloatArray, first: int, confidence: float) -> tuple[float, float]:
-    """Return exact one-sided limits of D for one series of two states (Theorem 31).
+    """Return exact one-sided limits of D for one series of two states.
 
+    Theorem 27 (docs/theory).
     Given both ends and how often each state occurs, P(n_11 = k) ∝ C_runs(k)·e^{Dk}. Each limit
     fails with probability at most 1 − confidence; infinite where the series cannot bound that side.
 
@@ -184,9 +185,9 @@ def _tilted(cells: tuple[float, float, float, float], allowed: float) -> float:
     def excess(share: float) -> float:
         moved = share * least
         with np.errstate(divide="ignore"):
-            spent = -sum(special.xlogy(n, 1 + moved / n) for n in (here, there) if n > 0)
-            spent -= sum(special.xlogy(n, 1 - moved / n) for n in (away, back))
-        return float(spent) - allowed
+            spent = -sum(float(special.xlogy(n, 1 + moved / n)) for n in (here, there) if n > 0)
+            spent -= sum(float(special.xlogy(n, 1 - moved / n)) for n in (away, back))
+        return spent - allowed
 
     share = _root(excess)
     moved = share * least

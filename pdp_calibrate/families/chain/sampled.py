@@ -1,6 +1,6 @@
 """The chains that counted transitions do not rule out: a likelihood limit of the scale.
 
-Theorem 32 (docs/theory).
+Theorem 28 (docs/theory).
 
 The scale F(P) that a query needs is one number. Its upper likelihood limit is the largest F(P) in
 {P : 2Σ n·log(p̂/p) ≤ z²}, with z the one-sided quantile of a standard normal variable: one degree

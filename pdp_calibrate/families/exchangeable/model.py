@@ -82,7 +82,7 @@ class BinaryGroup(_Exchangeable):
     BinaryGroup(3 members, assumed)
     """
 
-    defined_by = ("count_probabilities",)
+    defined_by: ClassVar[tuple[str, ...]] = ("count_probabilities",)
     dependence = "interchangeable yes/no members of a group"
     json_fields: ClassVar = {"count_probabilities": VECTOR}
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"

@@ -1,6 +1,6 @@
 """The law of a group's rate, learned from groups of all sizes together.
 
-Theorem 35 (docs/theory).
+Theorem 31 (docs/theory).
 
 Groups of m members with s ones: given the rate θ of a group, s is binomial. Two laws of θ are
 learned, which err in different ways: a beta law with mean μ and pairwise correlation ρ, as an upper
@@ -24,6 +24,7 @@ from pdp_calibrate.learning.private_sums import noisy_sums
 
 _RATES = 41
 _MEANS = 7  # means of the beta law at which its largest correlation is taken
+_TRIED = 21  # means tried for the edge of what noisy sums allow
 _LEAST, _MOST = 1e-6, 1 - 1e-9  # correlations between which limits are sought
 _STEPS = 1 << 20  # whole steps of a share, for noise on whole numbers
 _EXTREME = 12.0  # logits of means, beyond which a mean is 0 or 1 for all purposes
@@ -91,8 +92,8 @@ def beta_limits(totals: Totals, confidence: float) -> list[tuple[float, float]]:
         """Return the mean furthest towards one end that is not ruled out."""
         if profile(end) > peak - allowed:
             return end
-        low_high = sorted((top, end))
-        root = optimize.brentq(lambda x: profile(x) - peak + allowed, *low_high, xtol=1e-4)
+        low, high = sorted((top, end))
+        root = optimize.brentq(lambda x: profile(x) - peak + allowed, low, high, xtol=1e-4)
         return float(root)
 
     def highest(mean: float) -> float:
@@ -191,9 +192,10 @@ def noisy_limits(found: NoisySums, confidence: float) -> list[tuple[float, float
         spread += 2 * found.scale**2 * (1 + slope**2)
         return seen - _quantile(spread, moments[1], 1 - 0.8 * failure)
 
-    def is_mean(mean: float) -> bool:
-        """Whether the shares of ones allow a mean, at the correlation that allows most."""
-        spread = groups * mean * (1 - mean) + 2 * found.scale**2
+    def is_mean(mean: float, correlation: float) -> bool:
+        """Whether the shares of ones allow a mean; a larger correlation allows more."""
+        each = sum(n * (1 + (size - 1) * correlation) / size for size, n in found.sizes.items())
+        spread = mean * (1 - mean) * each + 2 * found.scale**2
         limit = float(stats.norm.isf(failure / 10)) * math.sqrt(spread)
         return abs(found.ones - groups * mean) <= limit
 
@@ -209,11 +211,34 @@ def noisy_limits(found: NoisySums, confidence: float) -> list[tuple[float, float
         )
         return min(float(special.expit(root + 1e-4)), _MOST)
 
-    logits = [logit for logit in np.linspace(-9, 9, 721) if is_mean(float(special.expit(logit)))]
-    if not logits:  # noise alone hardly does this: nothing is ruled out
+    logits = np.linspace(-9, 9, 721)
+    wide = [logit for logit in logits if is_mean(float(special.expit(logit)), 1.0)]
+    if not wide:  # noise alone hardly does this: nothing is ruled out
         return [(0.5, _MOST)]
-    means = special.expit(np.linspace(logits[0], logits[-1], _MEANS))
-    return [(float(mean), highest(float(mean))) for mean in means]
+    means = [float(one) for one in special.expit(np.linspace(wide[0], wide[-1], _TRIED))]
+    edge = [(mean, highest(mean)) for mean in means]
+    edge = [(mean, rho) for mean, rho in edge if is_mean(mean, rho)] or [(0.5, _MOST)]
+    chosen = np.linspace(0, len(edge) - 1, min(len(edge), _MEANS)).round().astype(int)
+    return [edge[place] for place in chosen]
+
+
+_AGREEING = 0.8  # confidence of the limit from pairs alone, which guards against other laws
+
+
+def agreement_limits(totals: Totals) -> list[tuple[float, float]]:
+    """Return (μ, ρ) at the upper edge of what the shares of discordant pairs alone do not rule out.
+
+    Their mean is 2μ(1 − μ)(1 − ρ) for every law of the rate. Where groups are polarised, a beta law
+    fits badly and the free mixture is a point: this limit then is the larger one.
+    """
+    sizes: dict[int, int] = {}
+    ones = discordant = 0.0
+    for (size, held), count in totals.items():
+        sizes[size] = sizes.get(size, 0) + count
+        ones += count * held / size
+        if size > 1:
+            discordant += count * 2 * held * (size - held) / (size * (size - 1))
+    return noisy_limits(NoisySums(ones, discordant, 0.0, sizes), _AGREEING)
 
 
 def _moments(

@@ -72,8 +72,7 @@ class RateEngine(GroupEngine):
         unknown = tuple(range(1, size - worst.known))
         error = self._error + 8 * UNIT_ROUNDOFF * (1 + value)
         if worst.known == size - 1 and not self.problem.hidden_noise:
-            found = self.problem.plain_dp(target, scale, dict.fromkeys(range(size), 0))
-            return found
+            return self.problem.plain_dp(target, scale, dict.fromkeys(range(size), 0))
         witness = self.problem.witness_at(
             target,
             {size - 1 - place: int(place < worst.ones) for place in range(worst.known)},

@@ -1,6 +1,6 @@
 """Yes/no groups whose members share a rate of their own, and their search.
 
-Theorem 34 (docs/theory).
+Theorem 30 (docs/theory).
 
 Given its rate θ, the members of a group hold a one independently with probability θ; θ is drawn
 anew for each group. The probability w(c) = E[θ^c·(1 − θ)^(m−c)] of one assignment with c ones is
@@ -137,7 +137,10 @@ class RateGroup(BinaryGroup):
 
     def has_law_of(self, other: RateGroup) -> bool:
         """Whether the rates of both have the same law."""
-        mine, others = (self.rates, self.weights, self.beta), (other.rates, other.weights, other.beta)
+        mine, others = (
+            (self.rates, self.weights, self.beta),
+            (other.rates, other.weights, other.beta),
+        )
         return all(
             one is two or (one is not None and two is not None and np.array_equal(one, two))
             for one, two in zip(mine, others, strict=True)

@@ -234,9 +234,14 @@ class GaussianGroup(_Homogeneous):
         if not least < low <= high < 1:
             where = f"above {least:.4g} and below 1" if members > 1 else "below 1"
             raise ModelError(
-                f"the correlation in a group of {members} must lie {where}, got {(low, high)}."
+                f"the correlation in a group of {members} must lie {where}, got {correlation!r}."
             )
         self._settle_alike((low, high), bounds, variance, names, members, provenance)
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.names)
 
     def matrix(self, correlation: float) -> FloatArray:
         """Return the same correlation for every pair."""

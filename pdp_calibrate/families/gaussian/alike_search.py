@@ -173,7 +173,7 @@ def _series_slopes(
 ) -> list[Slope]:
     """Return slopes of which one bounds, and one attains, the worst φ between the ends.
 
-    Theorem 31 (docs/theory): on each side of 0 the sizes of all coefficients grow with |φ|, so what
+    Theorem 32 (docs/theory): on each side of 0 the sizes of all coefficients grow with |φ|, so what
     moves in one direction is worst at an end, and so is everything where no weight and no
     coefficient is negative. Otherwise the terms of one direction at an end bound the sum, which
     adds terms of both. Of equal weights a negative φ moves the sum by no more than the secret does.

@@ -13,7 +13,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import Bounds, Model, checked_bounds
 from pdp_calibrate.errors import ModelError, ModelFitWarning
-from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.model import Gaussian, bounds_for
 from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.learning.base import (
@@ -207,25 +207,6 @@ def privately_fitted(
         provenance="dp",
     ).learned_with(epsilon)
     return LoewnerBall(center=center, radius=radius)
-
-
-def bounds_for(
-    bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None, names: tuple[Hashable, ...]
-) -> Bounds:
-    """Bring the bounds into the order of the columns."""
-    if bounds is None:
-        raise ModelError(
-            "bounds must be given: the public range of each column, not the range of the data."
-        )
-    if not isinstance(bounds, Mapping):
-        return bounds
-    absent = [str(name) for name in names if name not in bounds]
-    unknown = [str(name) for name in bounds if name not in names]
-    if absent or unknown:
-        raise ModelError(
-            f"bounds must name every column once; missing: {absent}, not in the frame: {unknown}."
-        )
-    return [bounds[name] for name in names]
 
 
 def _in_words(found: Normality) -> str:

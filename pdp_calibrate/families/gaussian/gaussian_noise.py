@@ -120,7 +120,7 @@ class GaussianNoiseEngine(Engine):
         one = evaluated(part, target, known, noise)
         factor = float(part.instance.factors[target])
         attained = one.lower * factor * (1 - 16 * UNIT_ROUNDOFF)
-        lower = max(0.0, 2 * attained - part.charged(attained, noise))
+        lower = part.attained(attained, noise)
         place = part.positions[target]
         inside = {part.positions[k] for k in known}
         outside = [k for k in range(problem.knowledge.total) if k not in set(part.positions)]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import NOISY_CLIMBING_WORK, NOISY_CLIMBS
 from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import explored
@@ -26,7 +26,7 @@ from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
 from pdp_calibrate.families.gaussian.sphere import KNOWN, UNKNOWN
 
 MERGED = 16 * UNIT_ROUNDOFF
-"""The relative error of BᵀB where answers were only merged; see `Rows`."""
+"""e where answers were only merged; see `Rows`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +36,14 @@ class Rows:
     rows: FloatArray
     """B, one row per answer that is not a multiple of another, at most one per tuple."""
     changed: float
-    """e: the entries of BᵀB are exact to within e·‖B_j‖·‖B_k‖, columns of B."""
+    """e: exact rows differ from B by at most 2e times the length of each column of B."""
 
 
 def merged_rows(weights: FloatArray) -> Rows:
     """Replace answers that are multiples of each other by one, and too many by their QR factor.
 
     Answers a·u and b·u with equal noise are worth one answer √(a² + b²)·u, rounded up. They need to
-    be multiples only up to rounding, and the factor is rounded: both change BᵀB slightly.
+    be multiples only up to rounding, and the factor is rounded: B is slightly inexact.
     """
     groups: list[list[FloatArray]] = []
     for row in weights:
@@ -98,7 +98,7 @@ class Part(Block):
     kept: float
     """κ."""
     changed: float
-    """The relative error of BᵀB; see `Rows`."""
+    """e, how inexact the rows are; see `Rows`."""
 
     def tau_at(self, noise: float) -> float:
         """Relative error of conditional moments, also of whitened ones where there are several.
@@ -123,17 +123,40 @@ class Part(Block):
         return np.asarray(self.products @ self.instance.coordinates.T)
 
     def charged(self, value: float, noise: float) -> float:
-        """Add what inexact answers may add to a μ.
+        """Add what inexact answers may add to a μ, rounded up.
 
-        BᵀB + E with |E| ≤ κ'·Ω changes a precision by a factor 1 + κ' at most, so μ² grows by
-        κ'·(μ² + max_i M_i²·Ω_ii), κ' = e·‖B‖²·trace(H)/z.
+        The true rows are B + D, the columns of D at most η = 2e times as long as those of B. For
+        every t > 0, (B + D)ᵀ(B + D) ⪯ (1 + t)·BᵀB + (1 + 1/t)·DᵀD, and DᵀD/z ⪯ c·Ω with
+        c = η²·‖B‖²·trace(H)/z, because (Σ_j ‖D_j‖·|x_j|)² is at most η²‖B‖²·‖x‖² and
+        ‖x‖² ≤ trace(H)·xᵀΩx. So a precision grows by a factor of at most 1 + (1 + 1/t)·c beside
+        what t does to the noise, and with t = √c
+
+            μ² ≤ (1 + r)·(1 + t)·μ² + r·max_i M_i²·Ω_ii,    r = c + √c.
         """
-        if self.changed == 0:
+        rate, shift = self._inexactness(noise)
+        if rate == 0:
             return value
+        return math.sqrt(value**2 * (1 + rate) ** 2 + shift) * ROUND_UP
+
+    def attained(self, value: float, noise: float) -> float:
+        """Take from a μ what inexact answers may take, rounded down: as `charged`, the other way.
+
+        BᵀB ⪯ (1 + t)·(B + D)ᵀ(B + D) + (1 + 1/t)·DᵀD, so the true μ, charged, is at least this μ.
+        """
+        rate, shift = self._inexactness(noise)
+        if rate == 0:
+            return value
+        return math.sqrt(max(0.0, value**2 - shift)) / (1 + rate) * ROUND_DOWN
+
+    def _inexactness(self, noise: float) -> tuple[float, float]:
+        """Return r, which is at least t as well, and r·max_i M_i²·Ω_ii; both rounded up."""
+        if self.changed == 0:
+            return 0.0, 0.0
         size = float((self.instance.coordinates**2).sum() * np.trace(self.instance.covariance))
-        rate = self.changed * size / noise * 2
+        share = (2 * self.changed) ** 2 * (size / noise)
+        rate = (share + math.sqrt(share)) * (1 + 1e-6)
         widest = float((self.instance.factors**2 * np.diagonal(self.precision)).max())
-        return math.sqrt(value**2 * (1 + rate) + 2 * rate * widest) * ROUND_UP
+        return rate, rate * widest * (1 + 1e-6)
 
 
 def evaluated(part: Part, target: int, known: Sequence[int], noise: float) -> Evaluated:

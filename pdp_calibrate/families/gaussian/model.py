@@ -24,6 +24,25 @@ from pdp_calibrate.errors import ModelError, printable
 _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a computed covariance
 
 
+def bounds_for(
+    bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None, names: tuple[Hashable, ...]
+) -> Bounds:
+    """Bring bounds that are given by name into the order of the names."""
+    if bounds is None:
+        raise ModelError(
+            "bounds must be given: the public range of each column, not the range of the data."
+        )
+    if not isinstance(bounds, Mapping):
+        return bounds
+    absent = [str(name) for name in names if name not in bounds]
+    unknown = [str(name) for name in bounds if name not in names]
+    if absent or unknown:
+        raise ModelError(
+            f"bounds must name every column once; missing: {absent}, unknown: {unknown}."
+        )
+    return [bounds[name] for name in names]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class GaussianTuples(Model):
     """Jointly Gaussian tuples with public ranges, however their dependence is given."""
@@ -39,14 +58,15 @@ class GaussianTuples(Model):
     def _settle_matrix(
         self,
         size: int,
-        bounds: Bounds,
+        bounds: Bounds | Mapping[Hashable, tuple[float, float]],
         mean: npt.ArrayLike | None,
         names: Iterable[Hashable] | None,
         provenance: str,
         **matrix: object,
     ) -> None:
         """Check and set all fields apart from the matrix that describes the correlations."""
-        ranges, found = checked_bounds(bounds, size), checked_names(names, size)
+        found = checked_names(names, size)
+        ranges = checked_bounds(bounds_for(bounds, found), size)
         mean = checked_mean(mean, ranges)
         self._settle(mean=mean, bounds=ranges, names=found, provenance=provenance, **matrix)
 
@@ -102,7 +122,7 @@ class Gaussian(GaussianTuples):
         self,
         *,
         covariance: npt.ArrayLike,
-        bounds: Bounds,
+        bounds: Bounds | Mapping[Hashable, tuple[float, float]],
         mean: npt.ArrayLike | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
@@ -116,7 +136,7 @@ class Gaussian(GaussianTuples):
         correlation: npt.ArrayLike,
         *,
         std: npt.ArrayLike = 1.0,
-        bounds: Bounds,
+        bounds: Bounds | Mapping[Hashable, tuple[float, float]],
         mean: npt.ArrayLike | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",

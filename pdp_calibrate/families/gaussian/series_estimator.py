@@ -14,11 +14,16 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.alike import GaussianSeries
 from pdp_calibrate.frames.columns import SERIES
-from pdp_calibrate.frames.series import NeighbourSums, OrderedSeries, neighbour_sums
+from pdp_calibrate.frames.series import (
+    NeighbourSums,
+    OrderedSeries,
+    neighbour_sums,
+    ordered_values,
+)
 from pdp_calibrate.learning.base import CONFIDENCE, SeriesEstimator, Source, confidence_for
-from pdp_calibrate.learning.gaussianity import warn_of_series
+from pdp_calibrate.learning.gaussianity import UNTESTED, Powers, warn_of_series
 from pdp_calibrate.learning.neighbours import Neighbours
-from pdp_calibrate.learning.private_sums import numbers_of
+from pdp_calibrate.learning.private_sums import brought_into_memory, numbers_of
 from pdp_calibrate.learning.signs import (
     AT_AN_END,
     LARGEST,
@@ -111,6 +116,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
             found = neighbour_sums(series, bounds)
             if found.outside <= AT_AN_END * found.rows:
                 return self._by_moments(frame, series, found, bounds, sure)
+            warn_of_series(frame, self.value, correlation=0.0, powers=UNTESTED, stacklevel=2)
         elif sure is None:
             found = neighbour_sums(series, bounds)
             return self._by_moments(frame, series, found, bounds, sure)
@@ -126,6 +132,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
     ) -> Model:
         """Learn from sums of squares, whose law is known exactly."""
         free = sum(found.panels.values())
+        if found.rows < 3:
+            raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
         if not sum(number * (length - 1) for length, number in found.panels.items()):
             raise ModelError(
                 "no two series stand at the same positions, so that a common trend cannot be told"
@@ -146,7 +154,12 @@ class GaussianSeriesEstimator(SeriesEstimator):
                     f"in column {self.value} each value determines the next: no noise can hide one"
                     " of them."
                 )
-            warn_of_series(frame, self.value, correlation=exact.correlation, stacklevel=2)
+            powers = Powers(
+                rows=found.rows, squares=found.squares, cubes=found.cubes, fourths=found.fourths
+            )
+            warn_of_series(
+                frame, self.value, correlation=exact.correlation, powers=powers, stacklevel=3
+            )
             _warn_of_levels(found, exact.correlation, self.value)
         phi = exact.correlation if found.apart + found.together > 0 else LARGEST
         self.correlation_ = min(max(phi, -LARGEST), LARGEST)
@@ -167,7 +180,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
         longest: int | None,
     ) -> Model:
         """Learn an upper limit from signs of differences between series."""
-        shares = self._shares(frame, bounds, longest, positioned=series.positioned)
+        shares = self._shares(frame, series, bounds, longest)
         self.correlation_ = shares.correlation
         low = -LARGEST if self.lowest is None else self.lowest
         limits = low, max(shares.limit(CONFIDENCE if sure is None else sure), low)
@@ -211,26 +224,27 @@ class GaussianSeriesEstimator(SeriesEstimator):
     def _shares(
         self,
         frame: Any,
+        series: OrderedSeries,
         bounds: tuple[float, float],
         longest: int | None,
-        *,
-        positioned: bool,
     ) -> SignShares:
         """Compare series in pairs at equal times, or at equal ranks where there are none."""
+        if self._unit is None and self._may_test:
+            alone = ordered_values(series)
+            return SignShares.of_one(np.clip(alone, *bounds))
         if self._unit is None:
             raise ModelError(
-                "too many values are at an end of the range to learn from one series: give groups=,"
-                " the column that names the series."
-                if self._may_test
-                else "private rows need groups=, the column that names the series: from one series"
+                "private rows need groups=, the column that names the series: from one series"
                 " alone nothing is learned that covers clipping. confidence=None gives a point."
             )
+        if self._may_test:
+            frame = brought_into_memory(frame, [self.value, self._unit, self.order_by])
         units = self._units(frame)
         values = np.clip(numbers_of(frame, [self.value])[1][:, 0][units.order], *bounds)
         kept = np.ones(len(values), dtype=np.bool_)
         if longest is not None:
             kept = units.places < longest
-        positions = units.positions if positioned else units.places
+        positions = units.positions if series.positioned else units.places
         return sign_shares(
             values[kept],
             units.numbers[kept],

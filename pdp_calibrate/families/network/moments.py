@@ -71,16 +71,24 @@ class Sums:
         free = [place for place in range(len(self.sizes)) if place not in self.fixed]
         self.order = least_fill(graph, free, last=target)
         self.target = target
-        rank = {place: number for number, place in enumerate(self.order)}
+        rank = self._rank = {place: number for number, place in enumerate(self.order)}
         self._later = filled([{rank[k] for k in graph.neighbours[place]} for place in self.order])
         self._members = [(number, *later.tolist()) for number, later in enumerate(self._later)]
-        self._own: list[list[FloatArray]] = [[] for _ in self.order]
+
+    @functools.cached_property
+    def _own(self) -> list[list[FloatArray]]:
+        """The logarithms of the factors of each front, with an axis for each of its members.
+
+        Made only where fronts are affordable: an array has 64 axes at most.
+        """
+        found: list[list[FloatArray]] = [[] for _ in self.order]
         for scope, logs in self._parts:
-            ranks = tuple(rank[place] for place in scope)
+            ranks = tuple(self._rank[place] for place in scope)
             axes = sorted(range(len(ranks)), key=ranks.__getitem__)
             front = min(ranks)
             shape = self._shape(ranks, self._members[front])
-            self._own[front].append(logs.transpose(axes).reshape(shape))
+            found[front].append(logs.transpose(axes).reshape(shape))
+        return found
 
     @functools.cached_property
     def _cells(self) -> list[int]:

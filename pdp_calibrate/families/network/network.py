@@ -115,6 +115,10 @@ class Network(Model):
     ) -> None:
         names, found = _checked_domains(domains)
         places = {name: place for place, name in enumerate(names)}
+        if not isinstance(factors, Iterable):
+            raise ModelError(
+                f"factors must be a list of pairs (names, array), got {type(factors).__name__}."
+            )
         checked = [_checked_factor(one, places, found) for one in factors]
         scopes, cells = (tuple(one[k] for one in checked) for k in (0, 1))
         self._settle_law(names, found, provenance, scopes=scopes, factors=cells)
@@ -182,6 +186,11 @@ class Network(Model):
         Network(all laws of 3 tuples with 3 couplings, assumed)
         """
         names, found = _checked_domains(domains)
+        if not isinstance(influences, Mapping):
+            raise ModelError(
+                "influences must be a mapping {(name, other name): strength}, got"
+                f" {type(influences).__name__}."
+            )
         strengths: dict[tuple[int, int], float] = {}
         for pair, strength in influences.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
@@ -410,8 +419,11 @@ def _checked_factor(
 ) -> tuple[Scope, FloatArray]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise ModelError("a factor must be a pair: the names it is about, and an array.")
-    about = tuple(given[0])
-    unknown = [str(name) for name in about if name not in places]
+    try:
+        about = tuple(given[0])
+        unknown = [str(name) for name in about if name not in places]
+    except TypeError as error:
+        raise ModelError("a factor is about a list of names, which must be hashable.") from error
     if unknown:
         raise ModelError(f"a factor is about {', '.join(unknown)}, which has no domain.")
     if not about or len(set(about)) < len(about):

@@ -33,7 +33,7 @@ FEWEST = 0.3
 WARNED, REFUSED = 0.3, 1.0
 """How large the noise on a cell of two columns may be, relative to its rows on average."""
 
-MILDNESS, FEW_ROWS = 0.75, 20.0
+MILDNESS, FEW_ROWS = 0.5, 40.0
 """How much of the weight of least error is taken: see `towards_independence`."""
 
 RIDGE = 1.0
@@ -129,8 +129,8 @@ def towards_independence(
     With p the relative counts and t the law of independent columns, (1−w)·p + w·t has the smallest
     expected squared error about at w = (Σ Var p)/Σ(t−p)²; Σ Var p is estimated by
     (1 − Σp²)/(N−1), plus what noise adds (James and Stein; Hausser and Strimmer, JMLR 10, 2009).
-    The smallest error is not the aim: too independent is unsafe, too dependent is not. So ¾ of that
-    weight is taken, and less of few rows: `MILDNESS`·N/(N + `FEW_ROWS`).
+    The smallest error is not the aim: too independent is unsafe, too dependent is not. So half of
+    that weight is taken, and less of few rows: `MILDNESS`·N/(N + `FEW_ROWS`).
 
     Parameters
     ----------

@@ -19,7 +19,10 @@ SERIES = pd.DataFrame(
 
 def group(**changes):
     return pdp.GroupEstimator(
-        **({"by": "home", "value": "ill", "kind": "binary", "source": "public"} | changes)
+        **(
+            {"by": "home", "value": "ill", "kind": "binary", "source": "public", "confidence": None}
+            | changes
+        )
     )
 
 
@@ -28,6 +31,7 @@ def chain(**changes):
     return pdp.MarkovChainEstimator(**(given | changes))
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")  # points
 def test_groups_of_several_sizes_become_blocks_with_counts():
     model = group().fit(HOMES).model_
     assert isinstance(model, pdp.Blocks)
@@ -184,6 +188,7 @@ def test_estimators_clone_and_work_on_other_frames():
         assert clone(fitted).get_params() == estimator.get_params()
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")  # points
 def test_wheeze_by_group_and_as_a_chain():
     """Ohio children, four yearly answers: group, chain and table give scales of one size."""
     ohio = data("geepack", "ohio")

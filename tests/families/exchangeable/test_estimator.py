@@ -51,9 +51,10 @@ def test_a_gaussian_group_estimator_makes_a_block_per_size():
     model = fitted.model_
     assert [len(block.names) for block in model.models] == [1, 2, 3, 4]
     assert sum(model.copies) == len(frame)
-    cal = pdp.calibrate(model, pdp.Mean(clamp=True))
     rho = fitted.intraclass_.correlation
     assert rho == pytest.approx(0.3, abs=0.05)
+    point = pdp.GroupEstimator(bounds=(-5, 5), confidence=None, source="public").fit(frame)
+    cal = pdp.calibrate(point.model_, pdp.Mean(clamp=True))
     assert cal.scale == pytest.approx(10 * (1 + 3 * rho) / len(frame), rel=1e-5)
     release = cal.release(frame, value="income", by="household")
     assert abs(release.value - frame["income"].mean()) < 30 * cal.scale
@@ -64,8 +65,9 @@ def test_a_gaussian_group_estimator_makes_a_block_per_size():
 
 
 def test_one_size_gives_one_kind_of_group_and_negative_estimates_stay_possible():
-    frame = pd.DataFrame({"household": [1, 1, 2, 2, 3, 3], "income": [0, 9, 1, 8, 0, 9.5]})
-    model = pdp.GroupEstimator(bounds=(0, 10), source="public").fit(frame).model_
+    frame = pd.DataFrame({"household": [1, 1, 2, 2, 3, 3], "income": [1, 9, 8, 1, 1, 9.5]})
+    estimator = pdp.GroupEstimator(bounds=(0, 10), confidence=None, source="public")
+    model = estimator.fit(frame).model_
     assert model.counts == (3,)
     assert model.models[0].correlation[0] > -1
     assert pdp.calibrate(model, pdp.Sum()).scale == pytest.approx(10, rel=1e-6)
@@ -87,7 +89,7 @@ def test_one_size_gives_one_kind_of_group_and_negative_estimates_stay_possible()
 )  # fmt: skip
 def test_groups_that_say_nothing_are_refused(frame, parameters, message):
     with pytest.raises(pdp.ModelError, match=message):
-        pdp.GroupEstimator(**parameters).fit(pd.DataFrame(frame))
+        pdp.GroupEstimator(**parameters, source="public").fit(pd.DataFrame(frame))
 
 
 def test_a_gaussian_series_is_learned_and_released():
@@ -107,7 +109,9 @@ def test_a_gaussian_series_is_learned_and_released():
     cal = pdp.calibrate(fitted.model_, pdp.Sum(clamp=True))
     assert cal.release(frame, value="load", by="meter", order_by="hour").value != 0
     single = frame[frame.meter == 0]
-    alone = pdp.GaussianSeriesEstimator(value="load", order_by="hour", bounds=(-6, 6)).fit(single)
+    alone = pdp.GaussianSeriesEstimator(
+        value="load", order_by="hour", bounds=(-6, 6), confidence=None
+    ).fit(single)
     assert isinstance(alone.model_, pdp.GaussianSeries)
     assert alone.model_.provenance == "private"
 
@@ -124,6 +128,8 @@ def test_a_gaussian_series_is_learned_and_released():
     ],
 )
 def test_series_that_say_nothing_are_refused(frame, message):
-    estimator = pdp.GaussianSeriesEstimator(value="load", order_by="hour", bounds=(0, 9))
+    estimator = pdp.GaussianSeriesEstimator(
+        value="load", order_by="hour", bounds=(0, 9), source="public"
+    )
     with pytest.raises(pdp.ModelError, match=message):
         estimator.fit(pd.DataFrame(frame))

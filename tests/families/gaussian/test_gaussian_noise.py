@@ -454,3 +454,27 @@ def test_a_witness_of_gaussian_noise_still_describes_itself():
 
 def model_names(witness):
     return [str(name) for name in witness.model.names]
+
+
+@pytest.mark.parametrize("variances", [(1, 1e12), (1e12, 1), (1, 1e-9), (1, 1)])
+def test_a_repeated_query_is_one_release_in_any_units(variances):
+    root = np.sqrt(variances)
+    covariance = np.array([[1.0, 0.3], [0.3, 1.0]]) * np.outer(root, root)
+    for widths in ([1.0, 1.0], root.tolist()):
+        model = model_of(covariance, widths)
+        for group in (
+            pdp.Adversaries.strongest(),
+            pdp.Adversaries.all(),
+            pdp.Adversaries.weakest(),
+        ):
+            asked = {"noise": "gaussian", "adversaries": group}
+            twice = pdp.leakage(model, [pdp.Sum()] * 2, scale=[0.1, 0.1], **asked)
+            once = pdp.leakage(model, pdp.Sum(), scale=0.1 / math.sqrt(2), **asked)
+            assert twice.lower <= once.value
+            assert once.lower <= twice.value
+            assert twice.value == pytest.approx(once.value, rel=1e-6)
+            assert twice.lower == pytest.approx(once.lower, rel=1e-6)
+            # Not quite multiples of each other: the second is a rounding away.
+            other = pdp.Linear(weights=[1.0, math.nextafter(1.0, 2.0)])
+            near = pdp.leakage(model, [pdp.Sum(), other], scale=[0.1, 0.1], **asked)
+            assert once.lower <= near.value == pytest.approx(once.value, rel=1e-6)

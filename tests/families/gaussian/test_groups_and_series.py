@@ -331,7 +331,6 @@ def test_a_million_households_cost_what_the_largest_costs():
         (lambda: pdp.GaussianGroup(size=2, correlation=0.1, bounds=(0, 1), variance=0), "variance"),
         (lambda: pdp.GaussianSeries(length=3, correlation=1.0, bounds=(0, 1)), "between -1 and 1"),
         (lambda: pdp.GaussianSeries(length=2.5, correlation=0.1, bounds=(0, 1)), "length"),
-        (lambda: pdp.GaussianSeries(length=3, correlation=(0.1, 0.4), bounds=(0, 1)), "one corre"),
     ],
 )
 def test_bad_input_is_refused(make, message):

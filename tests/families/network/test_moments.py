@@ -185,3 +185,14 @@ def test_every_pair_of_values_counts():
     )
     contributions = lower(pdp.Sum(), network)
     assert association_slack(network, contributions) < 1e-10
+
+
+def test_more_tuples_in_a_front_than_an_array_has_axes():
+    # Everyone is coupled with everyone: the first front holds all 70.
+    edges = list(itertools.combinations(range(70), 2))
+    network = pdp.Network(
+        factors=ising_factors(edges, 0.001), domains={place: [0, 1] for place in range(70)}
+    )
+    assert not Sums(network, {}, 0).is_affordable
+    found = pdp.leakage(network, pdp.Sum(), scale=3.0)
+    assert 1 / 3 <= found.lower <= found.value < 70 / 3

@@ -170,3 +170,13 @@ def test_calibration_is_tight_for_what_is_bounded():
     assert 2 < found.scale < 3
     assert found.leakage.value <= 1.0
     assert pdp.leakage(network, pdp.Sum(), scale=found.scale * 0.999).value > 1.0
+
+
+def test_influences_and_factors_of_another_shape_are_named():
+    people = {"a": [0, 1], "b": [0, 1]}
+    for influences in ([("a", "b", 1.0)], None, 1.0):
+        with pytest.raises(pdp.ModelError, match="must be a mapping"):
+            pdp.Network.from_influences(influences, people)
+    for about in (None, (["a"],)):
+        with pytest.raises(pdp.ModelError, match="list of names"):
+            pdp.Network(factors=[(about, [0.5, 0.5])], domains=people)

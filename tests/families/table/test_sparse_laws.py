@@ -112,7 +112,7 @@ def test_ten_rows_a_cell_are_the_law_with_one_row_spread_evenly():
 def test_shrinkage_by_hand():
     counts = np.array([[30.0, 10.0], [10.0, 30.0]])
     law, apart = counts / 80, np.full((2, 2), 0.25)
-    weight = (1 - np.sum(law**2)) / 79 / np.sum((law - apart) ** 2) * 0.75 * 80 / 100
+    weight = (1 - np.sum(law**2)) / 79 / np.sum((law - apart) ** 2) * 0.5 * 80 / 120
     mixed = ((1 - weight) * law + weight * apart) * 80
     singles = [counts.sum(axis=1), counts.sum(axis=0)]
     found = sparse_laws.towards_independence(counts, singles, rows=80)

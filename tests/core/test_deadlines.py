@@ -1,0 +1,137 @@
+"""With an injected clock: at most one unit of work is done after the deadline."""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.core import couplings, finite_noise, gaussian_mixtures
+
+
+class Clock:
+    """A clock that passes the deadline when it is read for the k-th time."""
+
+    def __init__(self, reads: int) -> None:
+        self.reads, self.left = reads, reads
+
+    def __call__(self) -> float:
+        self.left -= 1
+        return 0.0 if self.left >= 0 else 1e9
+
+    @property
+    def is_over(self) -> bool:
+        return self.left < 0
+
+
+def worked_after(monkeypatch, clock, places) -> list[str]:
+    """Note every unit of work that begins after the deadline was read; return the list."""
+    begun: list[str] = []
+
+    def noting(name, own):
+        def work(*given, **options):
+            if clock.is_over:
+                begun.append(name)
+            return own(*given, **options)
+
+        return work
+
+    for module, name in places:
+        monkeypatch.setattr(module, name, noting(name, getattr(module, name)))
+    return begun
+
+
+UNITS = [
+    (gaussian_mixtures, "_roots"),
+    (gaussian_mixtures, "_coarsely"),
+    (gaussian_mixtures, "_steepest"),  # one round of cells
+    (finite_noise, "furthest_quantiles"),
+    (finite_noise, "moves_but_for"),
+    (couplings, "_shifts_below_half"),
+]
+
+
+def table(size: int) -> pdp.JointTable:
+    cells = np.random.default_rng(0).dirichlet(np.ones(2**size)).reshape([2] * size)
+    return pdp.JointTable(probabilities=cells, domains=[[0, 1 + place] for place in range(size)])
+
+
+MODELS = {
+    "table": table(4),
+    "group": pdp.BinaryGroup(count_probabilities=np.random.default_rng(1).dirichlet(np.ones(25))),
+    "chain": pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=16, states=[0, 1]),
+    "sample": pdp.SampledTable(
+        counts=np.rint(1e4 * table(4).probabilities).astype(int), domains=[[0, 1]] * 4,
+        confidence=0.9,
+    ),
+    "letters": pdp.CategoryGroup(
+        size=5, categories=[0, 1, 5],
+        count_probabilities=np.random.default_rng(2).dirichlet(np.ones(21)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [0.7, 2.0, 1e10])
+@pytest.mark.parametrize("name", MODELS)
+def test_one_unit_of_work_at_most_begins_after_the_deadline(monkeypatch, name, scale):
+    model, asked = MODELS[name], {"noise": "gaussian", "delta": 1e-11, "scale": scale}
+    full = pdp.leakage(model, pdp.Sum(), **asked)
+    for reads in itertools.takewhile(lambda number: number < 700, (5**k for k in range(6))):
+        clock = Clock(reads)
+        with monkeypatch.context() as patched:
+            begun = worked_after(patched, clock, UNITS)
+            patched.setattr(time, "monotonic", clock)
+            found = pdp.leakage(model, pdp.Sum(), time_limit=1.0, **asked)
+        assert len(begun) <= 4, begun  # a comparison of quantiles is four of them
+        assert len(set(begun) - {"_shifts_below_half"}) <= 1
+        assert found.value >= full.lower * (1 - 1e-9)
+        assert found.lower <= full.value * (1 + 1e-9)
+        if not clock.is_over:
+            assert found.value == full.value
+            break
+
+
+@pytest.mark.parametrize("model", [MODELS["table"], MODELS["chain"]], ids=["table", "chain"])
+def test_a_calibration_solves_for_no_adversary_after_the_deadline(monkeypatch, model):
+    asked = {"noise": "gaussian", "delta": 1e-6, "epsilon": 0.5}
+    best = pdp.calibrate(model, pdp.Sum(), **asked)
+    for reads in (1, 40, 400):
+        clock = Clock(reads)
+        with monkeypatch.context() as patched:
+            begun = worked_after(patched, clock, UNITS)
+            patched.setattr(time, "monotonic", clock)
+            found = pdp.calibrate(model, pdp.Sum(), time_limit=1.0, **asked)
+        assert len(set(begun) - {"_shifts_below_half"}) <= 1
+        assert len(begun) <= 4
+        assert found.scale >= best.scale * (1 - 1e-9)
+        assert pdp.verify(found).value <= 0.5
+
+
+def test_what_a_coupling_settles_is_not_searched(monkeypatch):
+    for scale in (1e13, 1e50, 1e120):
+        clock = Clock(10**9)
+        with monkeypatch.context() as patched:
+            clock.left = -1  # any comparison counts
+            begun = worked_after(patched, clock, UNITS[:3])
+            found = pdp.leakage(table(4), pdp.Sum(), scale=scale, noise="gaussian", delta=1e-9)
+        assert not begun
+        assert found.value == 0.0
+        assert found.mu == pytest.approx(10 / scale)
+
+
+def test_laws_that_are_not_compared_are_bounded():
+    rng = np.random.default_rng(0)
+    first, second = rng.dirichlet(np.ones(40), 3), rng.dirichlet(np.ones(40), 3)
+    atoms = np.arange(40.0) * 1e-7
+    late = gaussian_mixtures.deltas(atoms, first, second, 0.3, deadline=-math.inf)
+    true = gaussian_mixtures.deltas(atoms, first, second, 0.3)
+    assert np.all(late.upper >= true.upper)
+    assert not late.lower.any()
+    both = np.maximum(first - math.exp(0.3) * second, 0).sum(axis=1)
+    assert late.upper == pytest.approx(both)
+    ends = gaussian_mixtures.epsilon_at(
+        atoms, first[0], second[0], above=1e-9, below=1e-9, deadline=-math.inf
+    )
+    assert ends == (math.inf, 0.0)
