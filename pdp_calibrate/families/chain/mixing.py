@@ -1,6 +1,6 @@
 """What any answers about a chain reveal of one of its tuples, by the budgets spent on all of them.
 
-Theorem 27 (docs/theory).
+Theorem 35 (docs/theory).
 
 A budget e_j bounds how far tuple j alone moves the log-likelihood of everything released. A tuple
 reveals its neighbours, but less the further they are, which is measured here pair by pair of
