@@ -259,11 +259,7 @@ class Intervals:
 
         # The same from the right end, the nearest tuple first.
         budgets, kinds = budgets[::-1], kinds[::-1]
-        others = (
-            budgets
-            + most_before[size - steps]
-            + most_after[steps[:, np.newaxis], kinds]
-        )
+        others = budgets + most_before[size - steps] + most_after[steps[:, np.newaxis], kinds]
         nearer = before[steps[:, np.newaxis], kinds]
         through = nearer + contractions(left, others[:, :, np.newaxis])
         before[size] = self._least(size, -1, budgets, left, nearer, through)
@@ -349,7 +345,9 @@ class Intervals:
             last = place
             if size <= self.span:
                 found[place] = (
-                    self.after[size, self.kinds[place]] if sign > 0 else self.before[size, self.kinds[0]]
+                    self.after[size, self.kinds[place]]
+                    if sign > 0
+                    else self.before[size, self.kinds[0]]
                 )
             else:
                 step = step_at(place)

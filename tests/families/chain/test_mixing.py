@@ -189,7 +189,9 @@ def test_a_chain_that_never_forgets_is_bounded_as_a_group():
     assert 3.0 <= bound <= 3.0 * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("kernel", [CYCLE, normalised([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])])
+@pytest.mark.parametrize(
+    "kernel", [CYCLE, normalised([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])]
+)
 def test_weakest_and_parts_never_need_more_noise(kernel):
     for length in (6, 30):
         chain = chain_of(kernel, length)
