@@ -38,7 +38,8 @@ worst and plain DP is enough, for one release; Wasserstein sees that as well.
 common correlation; Ghosh-Kleinberg cover every mechanism. Markov Quilt and, on chains, Wasserstein
 protect against adversaries who know no step: our scale for those adversaries stands beside the one
 for all in `compare.csv`. *Markov Quilt, every K* is the same idea with influences that hold against
-everyone; it is not published. Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of all.
+everyone; it is not published. Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of
+all.
 """
 
 

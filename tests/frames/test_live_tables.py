@@ -94,9 +94,7 @@ WAYS = {
         pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=[0, 1]),
         pdp.Linear(weights=[5, 2]),
     ).release(f, value="ill", by="home", order_by="role"),
-    "assumed sum": lambda f: PdpAccessor(f).sum(
-        "x", groups="home", bounds=(0, 5), epsilon=1.0
-    ),
+    "assumed sum": lambda f: PdpAccessor(f).sum("x", groups="home", bounds=(0, 5), epsilon=1.0),
     "assumed histogram": lambda f: PdpAccessor(f).histogram(
         "ill", groups="home", domain=[0, 1], epsilon=1.0
     ),

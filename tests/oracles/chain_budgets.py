@@ -1,8 +1,9 @@
 """What any mechanisms reveal about a tuple of a short chain, by a linear program over likelihoods.
 
-Written from the definition: a mechanism on which tuple j has the budget e_j is a likelihood g ≥ 0 of
-the transcript that changes by a factor of at most e^{e_j} when tuple j alone changes. Shares nothing
-with the package. For every set of known tuples, every value they can have and every two secrets,
+Written from the definition: a mechanism on which tuple j has the budget e_j is a likelihood g ≥ 0
+of the transcript that changes by a factor of at most e^{e_j} when tuple j alone changes. Shares
+nothing with the package. For every set of known tuples, every value they can have and every two
+secrets,
 
     max E[g | x_i = v, x_K]  where  E[g | x_i = v', x_K] = 1.
 """
@@ -30,8 +31,7 @@ def worst_likelihood(
     law: np.ndarray,
     budgets: Sequence[float],
     target: int,
-    *,
-    knowing: Callable[[tuple[int, ...]], bool] = lambda known: True,
+    knowing: Callable[[tuple[int, ...]], bool] = lambda _known: True,
 ) -> float:
     """Return the largest log-ratio about one tuple, over all adversaries admitted."""
     others = [axis for axis in range(law.ndim) if axis != target]

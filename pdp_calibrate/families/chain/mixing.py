@@ -36,14 +36,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, read_only
-from pdp_calibrate.core.contraction import contractions
+from pdp_calibrate.core.contraction import birkhoff_bounds, contractions
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 _ALIKE = 1e-12  # pairs of values whose distances differ by less, relatively, count as one
 _CONVERGED = 1e-9  # relative distance from its limit below which a longer interval adds nothing
 _FIRST_SPAN = 24  # longest interval of the first try, doubled until the limit is reached
+_SHORTEST_SPAN = 4
 _LARGEST_SPAN = 2048
+_MOST_KINDS = 4000  # different budgets beyond which intervals are no longer told apart
 _WORK = 12_000_000  # contractions per table of intervals
 _LIMIT_ACCURACY = 1e-11
 
@@ -166,39 +168,48 @@ def likelihood_bounds(
     if not len(mixing.first) or not length:
         return np.zeros(length)
     budgets = np.asarray(budgets, dtype=np.float64)
-    found = _bounds(mixing, budgets, own)
     level = float(budgets.max())
-    if not np.all(budgets == level):  # fewer distances are tried where intervals differ
-        found = np.minimum(found, _bounds(mixing, np.full(length, level), own, budgets))
-    return found
+    if np.all(budgets == level):
+        return _total(mixing, _revealed(mixing, budgets), budgets, own)
+    # Fewer distances are tried where intervals differ: the other bound may be the smaller one.
+    found = _total(mixing, _revealed(mixing, np.full(length, level)), budgets, own)
+    if len(np.unique(budgets)) > _MOST_KINDS:
+        diameter = float(mixing.distances(1)[0].right[1].max())
+        return np.minimum(found, birkhoff_bounds(budgets, diameter))
+    return np.minimum(found, _total(mixing, _revealed(mixing, budgets), budgets, own))
 
 
-def _bounds(
-    mixing: Mixing,
-    budgets: FloatArray,
-    own: FloatArray | None,
-    target_budgets: FloatArray | None = None,
+def _total(
+    mixing: Mixing, revealed: tuple[FloatArray, int], budgets: FloatArray, own: FloatArray | None
 ) -> FloatArray:
-    """Return the bounds with intervals as long as is worth while."""
-    length, span = len(budgets), _FIRST_SPAN
+    """Add what other tuples reveal, per pair that differs, to what each tuple's budget allows."""
+    added, span = revealed
+    if own is None:
+        return np.asarray((added.max(axis=1) + budgets) * ROUND_UP)
+    _, member = mixing.distances(span)
+    return np.asarray((added[:, member] + own).max(axis=1) * ROUND_UP)
+
+
+def _revealed(mixing: Mixing, budgets: FloatArray) -> tuple[FloatArray, int]:
+    """Return H + S for every tuple and pair that differs, and the longest interval tabulated."""
+    length, span = len(budgets), min(_FIRST_SPAN, len(budgets))
+    padded = np.concatenate([budgets[:1], budgets, budgets[-1:]])  # ends of the chain
+    grows = True
     while True:
-        span = min(span, length)
-        distances, member = mixing.distances(span)
-        padded = np.concatenate([budgets[:1], budgets, budgets[-1:]])  # ends of the chain
+        distances, _ = mixing.distances(span)
         places, kinds = _kinds(padded, span)
+        work = span * span * distances.right.shape[1] * len(places)
+        if work > _WORK and span > _SHORTEST_SPAN:
+            span, grows = span // 2, False
+            continue
         intervals = Intervals(distances, padded, places, kinds, span)
         later, is_settled = intervals.to_the_end()
         before, is_settled_too = intervals.from_the_start()
         more = min(2 * span, length, _LARGEST_SPAN)
-        affordable = more * more * len(distances.right[0]) * len(places) <= _WORK
-        if (is_settled and is_settled_too) or more <= span or not affordable:
-            break
+        grows &= more > span and work * (more / span) ** 2 <= _WORK
+        if (is_settled and is_settled_too) or not grows:
+            return (later + before)[1:-1], span
         span = more
-    added = (later + before)[1:-1]
-    if own is None:
-        kept = budgets if target_budgets is None else target_budgets
-        return np.asarray((added.max(axis=1) + kept) * ROUND_UP)
-    return np.asarray((added[:, member] + own).max(axis=1) * ROUND_UP)
 
 
 def _kinds(padded: FloatArray, span: int) -> tuple[_Indices, _Indices]:
@@ -255,20 +266,19 @@ class Intervals:
 
         others = budgets + most_after[size - steps[:, np.newaxis], kinds] + most_before[1:size]
         through = after[1:size] + contractions(right, others[:, :, np.newaxis])
-        after[size] = self._least(size, 1, budgets, right, after[1:size], through)
+        after[size] = self._least(1, budgets, right, after[1:size], through)
 
         # The same from the right end, the nearest tuple first.
         budgets, kinds = budgets[::-1], kinds[::-1]
         others = budgets + most_before[size - steps] + most_after[steps[:, np.newaxis], kinds]
         nearer = before[steps[:, np.newaxis], kinds]
         through = nearer + contractions(left, others[:, :, np.newaxis])
-        before[size] = self._least(size, -1, budgets, left, nearer, through)
+        before[size] = self._least(-1, budgets, left, nearer, through)
         most_after[size] = after[size].max(axis=1)
         most_before[size] = before[size].max(axis=1)
 
     def _least(
         self,
-        size: int,
         sign: int,
         budgets: FloatArray,
         distances: FloatArray,

@@ -213,8 +213,10 @@ def _is_tabled(problem: Problem, states: int) -> bool:
     """
     knowledge, length = problem.knowledge, problem.knowledge.total
     if knowledge.known is not None or knowledge.fewest == knowledge.most in (0, length - 1):
-        return states**length <= TABLED_CELLS
-    return length <= TABLED_BINARY if states == 2 else (states + 1) ** length <= TABLED_EVENTS
+        return bool(states**length <= TABLED_CELLS)
+    if states == 2:
+        return length <= TABLED_BINARY
+    return bool((states + 1) ** length <= TABLED_EVENTS)
 
 
 def _search_all(
@@ -613,7 +615,7 @@ class ChainComposer(Composer):
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
         """Bound by the budgets of all tuples, each reduced by what the chain forgets on the way."""
         del deadline
-        chain, targets = releases.problem.model, releases.problem.knowledge.targets
+        chain = releases.problem.model
         if not isinstance(chain, MarkovChain):
             return None
         return max(bounds_on_targets(chain, releases.problem, releases.tuple_budgets).values())

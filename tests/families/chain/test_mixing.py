@@ -203,7 +203,7 @@ def test_weakest_and_parts_never_need_more_noise(kernel):
         assert part <= whole * (1 + 1e-9)
 
 
-def test_ledgers_add_the_budgets_of_every_tuple(tmp_path):
+def test_black_boxes_are_bounded_by_the_budgets_of_every_tuple():
     chain = chain_of(CYCLE, 500)
     box = pdp.black_box_leakage(chain, epsilon=0.1)
     expected = likelihood_bounds(chain.mixing, np.full(500, 0.1)).max()
@@ -220,3 +220,23 @@ def test_unreachable_distances_are_skipped_pair_by_pair():
     pairs = list(itertools.combinations(range(3), 2))
     finite = {pair: np.isfinite(distances.right[1, member[p]]) for p, pair in enumerate(pairs)}
     assert finite == {(0, 1): True, (0, 2): False, (1, 2): False}
+
+
+def test_many_different_budgets_are_bounded_in_time():
+    rng = np.random.default_rng(0)
+    mixing = mixing_of(EIGHT)
+    for length in (700, 9000):  # few enough to tell intervals apart, and too many
+        budgets = rng.uniform(0.001, 0.01, size=length)
+        bounds = likelihood_bounds(mixing, budgets)
+        together = likelihood_bounds(mixing, np.full(length, budgets.max()))
+        assert np.all(budgets < bounds)
+        assert np.all(bounds <= together * (1 + 1e-9))
+
+
+def test_a_list_about_three_states_is_exact_while_short_and_bounded_at_once_when_long():
+    scales = []
+    for length in (7, 8, 9, 30, 3000):
+        found = pdp.calibrate(chain_of(CYCLE, length), pdp.Histogram(), epsilon=1.0)
+        scales.append(found.scale)
+    assert scales == sorted(scales)
+    assert scales[-1] == pytest.approx(11.440277, rel=1e-6)
