@@ -46,7 +46,7 @@ _FIRST_SPAN = 24  # longest interval of the first try, doubled until the limit i
 _SHORTEST_SPAN = 4
 _LARGEST_SPAN = 2048
 _MOST_KINDS = 4000  # different budgets beyond which intervals are no longer told apart
-_WORK = 12_000_000  # contractions per table of intervals
+_WORK = 25_000_000  # contractions per table of intervals
 _LIMIT_ACCURACY = 1e-11
 
 _Indices = npt.NDArray[np.intp]
