@@ -44,6 +44,12 @@ N  (rows). One row changes a count by 1, or by 1 in two parts; a sum by its rang
    one part and what enters another; a sum in half ranges and a count, for a mean, by 2, or both in
    two parts. A household of m rows, of any dependence, changes them by m times that.
 O  (learning). A model learned from the same data with ε' adds ε', and multiplies δ by e^ε'.
+Q  (distances). In a chain let e^{D_b} be the largest quotient of P(x_{t+b}=w|v)/P(x_{t+b}=w|v')
+   over the smallest, and e the most that one tuple moves the log-likelihood. What the n-1 tuples
+   after t add for v, v', whoever of them is known, is H_n = min of H_b + D_b ⊗ (e + max H_{n-b} +
+   max S_b) over 0 < b < n, S the same to the left; or Σ_j e·c_j, c_j = tanh(D_1/4) for j = 1, then
+   (2/B)·log(cosh((D_j+2B)/4)/cosh(D_j/4)), B = (j-1)·e. No n has more than an M with M ≥ the
+   largest over v, v' of the same minimum over 0 < b ≤ N with M in the place of H_{n-b}.
 P  (people). Who knows other entries of a column learns of one, from what was released about this
    column, what its model allows, and from all else at most how far a whole household moves it.
 """
@@ -612,7 +618,9 @@ class Finite(Part):
             self.read_law()  # which nobody needs: the promise rests on the answers alone
             return
         ways = self.ways if self.added else ("check_table",)
-        for way in ("check_couplings",) if claim.charged else ways:
+        if claim.charged:
+            ways = tuple(way for way in self.ways if way in {"check_couplings", "check_distances"})
+        for way in ways:
             meter, most = claim.meter, claim.meter.most
             meter.most = most if way == ways[-1] else meter.steps + (most - meter.steps) * 7 // 8
             try:
@@ -752,12 +760,6 @@ class Finite(Part):
 
     def check_couplings(self) -> None:
         """Bound what anyone learns by summing out one tuple after the other (I)."""
-
-        def passed_on(one: Decimal, other: Decimal) -> Decimal:  # e^{(a ⊗ b)/2}
-            return (
-                min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
-            )
-
         near = [dict[int, Decimal]() for _ in self.names]  # e^{D/2} of those coupled with each
         last, ratios = None, dict[tuple[int, int], Decimal]()  # steps of a chain share a factor
         for scope, cells in self.factors():
@@ -824,6 +826,30 @@ def most_paid(p: dict[Any, Any], q: dict[Any, Any], plan: Any) -> Decimal:
             paid[other] += decimal(mass * moved / sum(to.values())) * kernel(-distance(one, other))
     most = max(paid[m] / mass for m, mass in q.items())
     return Decimal(most * sum(q.values()) / sum(p.values()))
+
+
+def passed_on(one: Decimal, other: Decimal) -> Decimal:
+    """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
+    return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
+
+
+def quotients(one: Sequence[Decimal], other: Sequence[Decimal]) -> Decimal:
+    """Return the root of the largest quotient of two laws over the smallest; of zeros, infinity."""
+    possible = [(p, q) for p, q in zip(one, other, strict=True) if p or q]
+    if not all(p and q for p, q in possible):
+        return INFINITE
+    found = [p / q for p, q in possible]
+    return (max(found) / min(found)).sqrt() if found else ONE
+
+
+def differing(apart: Decimal, level: Decimal, steps: int) -> Decimal:
+    """Return e^{e·c/2} of the tuple some steps away, for e^{D/2} and e^{e/2} (Q)."""
+    if apart == INFINITE:
+        return level
+    if steps == 1:
+        return level ** ((apart - 1) / (apart + 1))
+    before = level ** (2 * (steps - 1))
+    return level * ((1 + 1 / (apart * before)) / (1 + 1 / apart)) ** (ONE / (steps - 1))
 
 
 def cross_ratio(cells: Any, a: int, b: int) -> Decimal:
@@ -936,7 +962,7 @@ class Group(Finite):
 class Chain(Finite):
     """Steps of a Markov chain."""
 
-    ways = (*Finite.ways[:2], "check_windows", "check_couplings")
+    ways = (*Finite.ways[:2], "check_windows", "check_couplings", "check_distances")
 
     def laws(self) -> tuple[list[Fraction], list[list[Fraction]]]:
         """Return the law of the first state and the transitions, the same for all steps."""
@@ -964,6 +990,93 @@ class Chain(Finite):
         yield [0], {(v,): p for v, p in enumerate(first)}
         cells = {(v, w): p for v, row in enumerate(steps) for w, p in enumerate(row)}
         yield from (([t, t + 1], cells) for t in range(self.size - 1))
+
+    def check_distances(self) -> None:
+        """Bound what anyone learns by how far the laws of tuples at a distance are apart (Q)."""
+        claim, (_, exact) = self.claim, self.laws()
+        pairs = [*combinations(range(len(exact)), 2)]
+        level = kernel(-(max(self.reaches()) + claim.charged) / 2)  # all here are e^{·/2}
+        alike = {id(values): (values, i) for i, values in enumerate(self.added)}
+        own = {
+            key: [self.moved(values, *pair) for pair in pairs] for key, (values, _) in alike.items()
+        }
+        forth = power = [[decimal(p) for p in row] for row in exact]
+        back = list(zip(*forth, strict=True))
+        sides: list[list[list[Decimal]]] = [[[], [ONE] * len(pairs)], [[], [ONE] * len(pairs)]]
+        most, apart = [[ONE, ONE], [ONE, ONE]], [[[ONE]], [[ONE]]]
+        coupled = [[ONE] * len(pairs), [ONE] * len(pairs)]
+        for n in range(2, self.size + 1):
+            claim.work(len(pairs) * (60 * n + 40 * len(exact) + 1500) + 10 * len(exact) ** 3)
+            for side, kept in enumerate(sides):
+                rows = power if side == 0 else list(zip(*power, strict=True))
+                apart[side].append([quotients(rows[v], rows[w]) for v, w in pairs])
+                others = [level * most[side][n - b] * most[1 - side][b] for b in range(1, n)]
+                found = []
+                for k in range(len(pairs)):
+                    coupled[side][k] *= differing(apart[side][n - 1][k], level, n - 1)
+                    through = (kept[b][k] * passed_on(apart[side][b][k], others[b - 1])
+                               for b in range(1, n))  # fmt: skip
+                    found.append(min(coupled[side][k], *through))
+                kept.append(found)
+                most[side].append(max(found))
+            power = [[sum(map(mul, row, into)) for into in back] for row in power]
+            if n == self.size or n in {16, 32, 64, 128, 256, 512}:
+                longest = [self.longest(level, sides, most, apart, side, n) for side in (0, 1)]
+                try:
+                    for i, name in enumerate(self.names):
+                        right, left = (
+                            kept[size] if size <= n else longest[side]
+                            for side, (kept, size) in enumerate(
+                                zip(sides, (self.size - i, i + 1), strict=True)
+                            )
+                        )
+                        inner = n < i < self.size - 1 - n and self.added[i] is self.added[i - 1]
+                        if not inner:  # else the same as the one before
+                            claim.work(10 * len(pairs))
+                            mine = own[id(self.added[i])]
+                            together = max(
+                                a * b * c for a, b, c in zip(mine, right, left, strict=True)
+                            )
+                            claim.judge(together**2, name, reached=False)
+                except Undecided:
+                    if n == self.size:
+                        raise
+                else:
+                    return
+
+    def moved(self, values: Sequence[Vector], v: int, w: int) -> Decimal:
+        """Return e^{·/2} of how far a tuple moves the log-likelihood between two of its values."""
+        return kernel(-(distance(values[v], values[w]) + self.claim.charged) / 2)
+
+    def longest(
+        self, level: Decimal, sides: Any, most: Any, apart: Any, side: int, n: int
+    ) -> list[Decimal]:
+        """Return what intervals of more than n steps add at most, whatever their length (Q)."""
+        everything = level ** (self.size - 1)
+        columns = range(len(sides[side][1]))
+
+        def added(beyond: Decimal) -> list[Decimal]:
+            self.claim.work(40 * n * len(columns))
+            others = [level * beyond * most[1 - side][b] for b in range(1, n)]
+            return [
+                min(
+                    sides[side][b][k] * passed_on(apart[side][b][k], others[b - 1])
+                    for b in range(1, n)
+                )
+                for k in columns
+            ]
+
+        far = [min(sides[side][b][k] * apart[side][b][k] for b in range(1, n)) for k in columns]
+        low = most[side][n]
+        high = max(low, min(max(far), everything))
+        while high - low > high * Decimal("1e-14"):
+            middle = (low + high) / 2
+            if max(added(middle)) <= middle:
+                high = middle
+            else:
+                low = middle
+        found = added(high)
+        return found if max(found) <= high else [everything for _ in columns]
 
     def check_windows(self) -> None:
         """Check all windows (K): of a chain that favours order, at large outputs alone (F, G)."""

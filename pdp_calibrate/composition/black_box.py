@@ -4,8 +4,11 @@ A mechanism that is ε₀-DP for substituting one tuple may leak more about a tu
 on. How much more depends on the model alone: the worst ε₀-DP mechanism is a likelihood
 that changes by at most e^{ε₀} with each tuple, and the largest ratio of two averages of such
 likelihoods is a linear program. The bound is exact on tables that are small enough for the
-programs, exact for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group
-bound elsewhere.
+programs, exact for exchangeable yes/no groups; on chains it counts the budget of each tuple the
+less the further away it is, and it is the group bound elsewhere.
+
+About a chain with a length the adversaries know values exactly, as everywhere; about models without
+an end, noisy knowledge of every record is covered as well.
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ def black_box_leakage(
         What the budget is about: ``substitution`` of one tuple's value, or adding and removing a
         tuple (``add-remove``), two of which make a substitution.
     adversaries
-        Who may attack; everyone by default.
+        Who may attack; everyone by default. They know values exactly; about a model without an end
+        they may have noisy knowledge of all records.
     time_limit
         Seconds after which a larger, still certified bound is returned.
 

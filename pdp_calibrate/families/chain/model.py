@@ -33,6 +33,7 @@ from pdp_calibrate.core.table import (
     written_out,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.chain.mixing import Mixing
 
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
@@ -168,6 +169,19 @@ class MarkovChain(Model):
             with np.errstate(divide="ignore"):
                 logs = np.log(law)
         return read_only(law), read_only(logs)
+
+    @functools.cached_property
+    def possible(self) -> npt.NDArray[np.bool_]:
+        """Which states some tuple can have."""
+        found = np.isfinite(self.log_start)
+        for _ in range(min(self.length - 1, len(self.states))):
+            found = found | (self.kernel[found] > 0).any(axis=0)
+        return found
+
+    @functools.cached_property
+    def mixing(self) -> Mixing:
+        """How far the laws of tuples at a distance are apart, computed as far as needed."""
+        return Mixing(self.kernel, self.possible)
 
     @property
     def lasting(self) -> float:

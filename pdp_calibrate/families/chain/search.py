@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.model import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.problem import (
     Bracket,
@@ -35,9 +34,13 @@ from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import WrittenOut
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
+    TABLED_BINARY,
+    TABLED_CELLS,
+    TABLED_EVENTS,
     TABLED_LAWS,
 )
 from pdp_calibrate.core.workers import best_first, load_kernels
+from pdp_calibrate.families.chain.mixing import likelihood_bounds
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.walk import (
     KERNELS,
@@ -77,9 +80,18 @@ class Preparation:
         return WrittenOut.of(self.problem, self.chain.to_table())
 
     @functools.cached_property
-    def one_step(self) -> float:
-        """The diameter of one step of the chain."""
-        return float(diameters(self.chain.kernel, 1)[0][1])
+    def moves(self) -> FloatArray:
+        """How far each tuple moves the answer between the two values of each pair."""
+        contributions, mixing = self.problem.contributions, self.chain.mixing
+        widest = contributions.tuple_ranges()[:, np.newaxis]
+        if contributions.table is not None:
+            return np.asarray(widest)
+        moved = {
+            key: np.abs(array[mixing.first] - array[mixing.second]).sum(axis=1)
+            for key, array in {id(array): array for array in contributions.values}.items()
+        }
+        rows = np.array([moved[id(array)] for array in contributions.values])
+        return np.asarray(np.minimum(rounded_up(rows, contributions.coordinates + 1), widest))
 
 
 class ChainEngine(Engine):
@@ -87,7 +99,8 @@ class ChainEngine(Engine):
 
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
     windows are cut where the chain has forgotten, and contributions rounded. Answers of several
-    numbers about a long chain get a bound only.
+    numbers get a bound (`mixing`), and on a short chain the smaller of it and the search of the
+    joint table.
     """
 
     def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
@@ -112,11 +125,10 @@ class ChainEngine(Engine):
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (separates(self.problem) and chain.length <= SHORT_TABLE.tuples):
-            if fits_a_table(chain):
-                return True
-            if self._several:
-                return False
+        if self._several:
+            return fits_a_table(chain) and _is_tabled(self.problem, len(chain.states))
+        if separates(self.problem) and chain.length <= SHORT_TABLE.tuples and fits_a_table(chain):
+            return True
         if _laws(chain) <= TABLED_LAWS and fits_a_table(chain):
             return True
         return _is_small(chain) and bool(self.prepared.setup.lattice(chain.length - 1).errors.any())
@@ -125,10 +137,13 @@ class ChainEngine(Engine):
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if not self._has_secrets:
             return self.problem.nobody()
+        if self._several:
+            bound = self._bound_only(scale)
+            if self._written is None or bound.upper <= limits.incumbent:
+                return bound
+            return self._written.search(scale, limits).at_most(bound.upper)
         if self._written is not None:
             return self._written.search(scale, limits)
-        if self._several:
-            return self._bound_only(scale)
         if self.problem.knowledge.known is not None:
             return search_one(self.problem, self.prepared.setup, scale)
         return _search_all(
@@ -136,18 +151,33 @@ class ChainEngine(Engine):
         )
 
     def _bound_only(self, scale: float) -> Bracket:
-        """Bound answers of several numbers by Birkhoff, or as if all unknown tuples changed."""
-        problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
-        ranges = problem.contributions.tuple_ranges()
-        bounds = birkhoff_bounds(ranges / scale, self.prepared.one_step)
-        target = max(knowledge.targets, key=lambda position: bounds[position])
+        """Bound answers of several numbers by the budgets of all tuples (`mixing`)."""
+        problem, knowledge = self.problem, self.problem.knowledge
+        budgets = problem.contributions.tuple_ranges() / scale * ROUND_UP
+        own = self.prepared.moves / scale * ROUND_UP
+        bounds = bounds_on_targets(self.chain, problem, budgets, own=own)
+        target = max(bounds, key=lambda position: bounds[position])
         known = knowledge.known or frozenset()
-        unknown = tuple(p for p in range(length) if p != target and p not in known)
-        moving = ranges[[target, *unknown]]  # if no adversary is named, the widest ranges left
+        unknown = tuple(p for p in range(self.chain.length) if p != target and p not in known)
+        moving = budgets[[target, *unknown]]  # if no adversary is named, the widest ranges left
         together = math.fsum(np.sort(moving)[::-1][: knowledge.total - knowledge.fewest])
-        rounded = rounded_up(together / scale, problem.contributions.coordinates + 3)
-        value = min(float(bounds[target]), rounded)
+        rounded = rounded_up(together, problem.contributions.coordinates + 3)
+        value = min(bounds[target], rounded)
         return dataclasses.replace(problem.nobody(), upper=value, target=target, unknown=unknown)
+
+
+def bounds_on_targets(
+    chain: MarkovChain, problem: Problem, budgets: FloatArray, *, own: FloatArray | None = None
+) -> dict[int, float]:
+    """Bound what budgets per tuple reveal about each target; `own` as in `likelihood_bounds`."""
+    knowledge, length = problem.knowledge, len(budgets)
+    window = slice(0, length)
+    if knowledge.known is not None:  # beyond the nearest known tuples nothing matters
+        place = Place.nearest(length, knowledge.targets[0], knowledge.known)
+        window = slice(place.low + 1, place.high)
+    inside = None if own is None else own[window]
+    found = likelihood_bounds(chain.mixing, budgets[window], inside)
+    return {target: float(found[target - window.start]) for target in knowledge.targets}
 
 
 def separates(problem: Problem) -> bool:
@@ -174,6 +204,19 @@ def _is_small(chain: MarkovChain) -> bool:
 def _laws(chain: MarkovChain) -> int:
     """Bound the number of conditional laws of the joint table."""
     return int(chain.length * (2 * len(chain.states)) ** min(chain.length, 64))
+
+
+def _is_tabled(problem: Problem, states: int) -> bool:
+    """Whether several numbers about a chain are searched in its joint table, beside the bound.
+
+    Beyond this the search would take minutes, and its bracket would not close.
+    """
+    knowledge, length = problem.knowledge, problem.knowledge.total
+    if knowledge.known is not None or knowledge.fewest == knowledge.most in (0, length - 1):
+        return bool(states**length <= TABLED_CELLS)
+    if states == 2:
+        return length <= TABLED_BINARY
+    return bool((states + 1) ** length <= TABLED_EVENTS)
 
 
 def _search_all(
@@ -566,15 +609,13 @@ def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
 class ChainComposer(Composer):
     """Bounds any releases by the plain-DP budget spent on each tuple.
 
-    A step of the chain contracts what a likelihood reveals about its end, by Birkhoff's theorem.
-    One pass along the chain bounds every adversary, whatever they know.
+    The further away, the less of a budget counts (`mixing`), whatever other tuples are known.
     """
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
         """Bound by the budgets of all tuples, each reduced by what the chain forgets on the way."""
         del deadline
-        chain, targets = releases.problem.model, releases.problem.knowledge.targets
+        chain = releases.problem.model
         if not isinstance(chain, MarkovChain):
             return None
-        diameter = float(diameters(chain.kernel, 1)[0][1])
-        return float(birkhoff_bounds(releases.tuple_budgets, diameter)[list(targets)].max())
+        return max(bounds_on_targets(chain, releases.problem, releases.tuple_budgets).values())

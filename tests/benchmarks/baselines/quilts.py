@@ -26,7 +26,21 @@ def exact_influences(transition: FloatArray, length: int) -> FloatArray:
     law = stationary_law(transition)
     backward = transition.T * law / law[:, np.newaxis]
     sides = [_log_ratios(kernel, length) for kernel in (backward, transition)]
-    return np.asarray((sides[0][:, np.newaxis] + sides[1]).max(axis=(2, 3)))
+    return _largest_sums(*sides)
+
+
+def two_sided_influences(transition: FloatArray, length: int) -> FloatArray:
+    """Return e of every quilt against those who know any other steps, not the published one.
+
+    A known step further out tilts the law of the quilt, at most by the opposite ratio.
+    """
+    law = stationary_law(transition)
+    backward = transition.T * law / law[:, np.newaxis]
+    sides = []
+    for kernel in (backward, transition):
+        ratios = _log_ratios(kernel, length)
+        sides.append(ratios + ratios.transpose(0, 2, 1))
+    return _largest_sums(*sides)
 
 
 def approximate_influences(transition: FloatArray, length: int) -> FloatArray:
@@ -60,6 +74,11 @@ def _cheapest(influences: FloatArray, place: int, length: int, epsilon: float) -
     left_over = epsilon - influences[: len(left), : len(right)]
     useful = left_over > 0
     return float((group[useful] / left_over[useful]).min())
+
+
+def _largest_sums(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the largest sum over pairs of secrets, for every length of both sides."""
+    return np.array([(one + right).max(axis=(1, 2)) for one in left])
 
 
 def _log_ratios(kernel: FloatArray, length: int) -> FloatArray:
