@@ -56,6 +56,7 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import tuple_moves
+from pdp_calibrate.core.coverage import learned_as
 from pdp_calibrate.core.model import (
     PRIVATE_MODEL,
     Model,
@@ -243,6 +244,24 @@ class Calibration(Generic[Asked, Number]):
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
         }
+
+    @property
+    def group_epsilon(self) -> float | None:
+        """What leaks at most however members of a group depend on each other, at these scales.
+
+        It is what a learned model costs where the truth is outside what was learned, as long as
+        values lie in their ranges; for Gaussian noise at the same δ. None for a model without an
+        end, and where it is not known how a group is spread over the answers.
+        """
+        scale = self.baselines["group"]
+        if scale is None:
+            return None
+        first = scale if isinstance(scale, float) else scale[0]  # all answers have one ratio
+        ratio = first / self.scales[0] * (1 + 64 * UNIT_ROUNDOFF)
+        if self.mu is None:
+            return max(ratio * self.epsilon, self.leakage.value)
+        mu = ratio * gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
+        return gaussian_dp.epsilon_of_drawn(mu, self.delta, self.scales)
 
     @property
     def scale_units(self) -> tuple[str, ...]:
@@ -438,7 +457,7 @@ class Calibration(Generic[Asked, Number]):
         )
 
     def _repr_html_(self) -> str:
-        learned = self.estimation_epsilon is not None
+        learned, coverage = self.estimation_epsilon is not None, learned_as(self.model)
         widths = self.half_widths_in_words()
         symbol = "λ" if self.mu is None else "σ"
         if isinstance(self.query, Query):
@@ -463,6 +482,7 @@ class Calibration(Generic[Asked, Number]):
                 *noises,
                 ("adversaries", self.adversaries),
                 ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
+                *([] if coverage is None else [("learning", coverage.in_words)]),
                 ("certified leakage", f"{self.leakage.value:.6g}"),
                 *_stated_law(self.model).items(),
             ],

@@ -22,7 +22,7 @@ from pdp_calibrate.show.explain import paragraphs
 from pdp_calibrate.show.page import libraries, picture
 from pdp_calibrate.show.simulated import simulated_answers
 from pdp_calibrate.show.summary import views_of
-from pdp_calibrate.show.words import assumptions, is_clamped, leakage_of_plain_dp
+from pdp_calibrate.show.words import assumptions_of, learned, leakage_of_plain_dp
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ def _view(worked: Worked) -> View:
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
-        assumed=tuple(assumptions(found.model, found.adversaries, clamped=is_clamped(found))),
+        assumed=tuple(assumptions_of(found)),
         choices=choices,
         handover=handover(asked, worked.subject),
     )
@@ -206,6 +206,9 @@ def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
         ("certified leakage", f"{found.leakage.value:.4g}"),
         ("what that does to a belief", str(found.risk(prior=0.01))),
     ]
+    how = learned(found.model)
+    if how is not None:
+        facts.append(("the model", how))
     names = {"dp": "scale of plain DP", "group": "scale of group privacy"}
     for name, label in names.items():
         scale = found.baselines[name]

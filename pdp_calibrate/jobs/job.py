@@ -464,12 +464,14 @@ class Learning(TypedDict, total=False):
         float, Option(words="Added to every count.", group=LEARNING, form=forms.POSITIVE)
     ]
     confidence: Annotated[
-        float,
+        float | Literal["none"],
         Option(
-            words="Cover the error of the estimate with this probability, such as 0.95. A table"
-            " then needs the domain of every column.",
+            words="Cover the error of learning with this probability: of the sample, and with"
+            " epsilon of the noise of the fit too. By default 0.95, where a band is known; none"
+            " learns the point alone, from public rows. A table needs the domain of every column.",
             group=LEARNING,
-            form=forms.POSITIVE,
+            form=forms.CONFIDENCE,
+            written="Such as .9, or none.",
         ),
     ]
     covariance: Annotated[
