@@ -308,8 +308,8 @@ def learning_of(found: AnyCalibration) -> list[tuple[str, str]]:
     if coverage is None:
         return []
     cost = cost_of_a_miss(miss_of(found), delta=found.delta)
-    missed = "" if coverage.beta is None else f"with probability up to β = {coverage.beta:.2g} "
-    how = f"{coverage.in_words}; {missed}it may err, and the answer leak up to {cost}"
+    likely = "" if coverage.beta is None else f" (probability at most β = {coverage.beta:.2g})"
+    how = f"{coverage.in_words}; where it misses the truth{likely}, the answer leaks up to {cost}"
     return [("the model", how)]
 
 

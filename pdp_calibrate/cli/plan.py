@@ -26,7 +26,9 @@ from pdp_calibrate.core.model import header
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.jobs.plan import Plan
     from pdp_calibrate.jobs.run import Outcome, PlannedCheck
+    from pdp_calibrate.ledger.people import PeopleLedger
 
 
 @command(
@@ -89,6 +91,7 @@ def plan(
     ) as files:
         if check:
             _print_check(check_plan(planned), json=json)
+            say(_default_confidence(planned, None), quiet=json or _names_confidence(planned))
             return
         outcome = run_plan(planned)
         with Delivery(outcome.to_dict, lambda: _budget(outcome)) as delivery:
@@ -96,6 +99,10 @@ def plan(
             if releases is not None:
                 delivery.arrived(f"is in {releases}")
             _print_outcome(outcome, json=json)
+            say(
+                _default_confidence(planned, outcome.ledger),
+                quiet=json or _names_confidence(planned),
+            )
             delivery.arrived("was printed")
             if releases is not None:
                 say(f"Written to {releases}.", quiet=json)
@@ -143,6 +150,26 @@ def _print_outcome(outcome: Outcome, *, json: bool) -> None:
             "Nothing remembers this run: the plan names no ledger in [budget], so the next run has"
             " the whole budget again, although both runs together leak more than one."
         )
+
+
+def _names_confidence(planned: Plan) -> bool:
+    """Whether a plan says how much of the error of learning is covered, or learns nothing."""
+    job = planned.jobs[0]
+    said = job.learning
+    return not job.learns or "confidence" in said or "confidence" in said.get("options", {})
+
+
+def _default_confidence(planned: Plan, ledger: pdp.Ledger | PeopleLedger | None) -> str:
+    """Say which confidence applies to a plan that names none, as plans for 0.2 do."""
+    from pdp_calibrate.show.words import learned
+
+    how = learned(ledger.model) if isinstance(ledger, pdp.Ledger) else None
+    model = "" if how is None else f" The model was {how}."
+    return (
+        f"The plan names no model.confidence.{model} The default is 0.95 where a band is known, and"
+        ' the best estimate alone elsewhere; 0.2 learned that alone, as confidence = "none" does'
+        " from public rows."
+    )
 
 
 def _budget(outcome: Outcome) -> str:

@@ -21,6 +21,7 @@ from pdp_calibrate.jobs.forms import NONE
 from pdp_calibrate.jobs.grammar import Kind
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.load import load
+from pdp_calibrate.learning.base import confidence_for
 
 _ESTIMATORS = {
     "table": "TableEstimator",
@@ -76,7 +77,10 @@ def estimator_of(job: Job) -> Any:
             raise ModelError(f"a model of kind {kind} takes no {name}{hint}")
         if value == NONE and (name == "confidence" or isinstance(known[name].default, float | int)):
             given[name] = None  # of text it would be the name of a column
-    return estimator(**given)
+    made = estimator(**given)
+    if kind != "table" and "covariance" not in given:  # which alone may have no band
+        confidence_for(made.confidence, epsilon=made.epsilon)
+    return made
 
 
 def _arguments(job: Job) -> dict[str, Any]:
