@@ -21,7 +21,6 @@ from pdp_calibrate.jobs.forms import NONE
 from pdp_calibrate.jobs.grammar import Kind
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.load import load
-from pdp_calibrate.learning.base import confidence_for
 
 _ESTIMATORS = {
     "table": "TableEstimator",
@@ -67,6 +66,8 @@ def _only(frame: Any, columns: Sequence[str]) -> Any:
 
 def estimator_of(job: Job) -> Any:
     """Return what will learn the model, its options checked; no row is read."""
+    from pdp_calibrate.learning.base import confidence_for
+
     kind = job.learning.get("kind", "")
     estimator = getattr(pdp_calibrate, _ESTIMATORS[kind])
     given = {name: value for name, value in _arguments(job).items() if value is not None}
