@@ -17,6 +17,7 @@ from pdp_calibrate.exploring.subject import Asking, Subject
 from pdp_calibrate.jobs.forms import NONE
 from pdp_calibrate.jobs.grammar import parse_query, parse_values
 from pdp_calibrate.jobs.job import Job, Learning, Options
+from pdp_calibrate.jobs.model import estimator_of
 from pdp_calibrate.jobs.run import Task, calibrate_task_to_accuracy, model_of, task_of
 from pdp_calibrate.jobs.written import question_text
 
@@ -91,7 +92,9 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
             raise QueryError(
                 "the accuracy of an answer is known only once the model is learned: choose ε."
             )
-        return Asked(job=job(strength), texts=texts, model=None, task=None)
+        later = job(strength)
+        estimator_of(later)  # so that what it refuses is said now, and not when ε is charged
+        return Asked(job=later, texts=texts, model=None, task=None)
     settled = job(strength or {"epsilon": 1.0})
     if subject.frame is None:
         rows = whole_in(answers["rows"], "the number of rows")

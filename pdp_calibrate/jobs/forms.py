@@ -106,7 +106,9 @@ def _confidence(text: str) -> float | str:
     try:
         return _share(text)
     except PdpError:
-        raise PdpError(f"a confidence is a probability such as .95, or none; got {text!r}.") from None
+        raise PdpError(
+            f"a confidence is a probability such as .95, or none; got {text!r}."
+        ) from None
 
 
 def _belief(text: str) -> Range:

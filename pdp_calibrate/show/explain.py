@@ -481,9 +481,7 @@ def _of_audit(audit: Audit) -> dict[str, str]:
 
 
 def _assumptions(calibration: AnyCalibration) -> str:
-    return _listed_assumptions(
-        [*costs.assumptions_of(calibration), *of_the_release(calibration)]
-    )
+    return _listed_assumptions([*costs.assumptions_of(calibration), *of_the_release(calibration)])
 
 
 def of_the_release(calibration: AnyCalibration) -> list[str]:

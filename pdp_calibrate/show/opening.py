@@ -73,9 +73,7 @@ def opening(
         if _is_independent(calibration)
         else assumed(calibration.model, layout, clamped=is_clamped(calibration))
     )
-    error = error_of_learning(
-        calibration.model, miss=miss_of(calibration), delta=calibration.delta
-    )
+    error = error_of_learning(calibration.model, miss=miss_of(calibration), delta=calibration.delta)
     when = "Published" if released else "To be published"
     return [
         f"{when}{table}, with noise added: {what}. It is about {about}.",

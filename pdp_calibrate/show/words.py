@@ -366,9 +366,7 @@ def coverage_in_full(model: Model, *, miss: float | None = None, delta: float = 
     return [*found, *coverage.notes]
 
 
-def error_of_learning(
-    model: Model, *, miss: float | None = None, delta: float = 0.0
-) -> str:
+def error_of_learning(model: Model, *, miss: float | None = None, delta: float = 0.0) -> str:
     """Say in one sentence, beside ε, what is covered of the error; empty if nothing was learned."""
     coverage = learned_as(model)
     if coverage is None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from pdp_calibrate.arrays import FloatArray
 
@@ -36,7 +36,7 @@ def likelihood_diameter(counts: FloatArray, confidence: float) -> float:
     The limit of each cross-ratio is the largest value in {P : 2Σ n·log(p̂/p) ≤ z²}, where z is the
     quantile of a standard normal variable. The counts must be positive.
     """
-    allowed = stats.norm.ppf(confidence) ** 2 / 2
+    allowed = float(special.ndtri(confidence)) ** 2 / 2
     return max((_tilted(cells, allowed) for cells in _cross_ratios(counts)), default=0.0)
 
 
@@ -46,7 +46,7 @@ def noisy_diameter(counts: FloatArray, noise_scale: float, confidence: float) ->
     Counts as low as the noise are lifted to it: to half of it, or all of it with two states. The
     variance 2b² of the noise adds to that of the counts in D's normal approximation.
     """
-    quantile = float(stats.norm.ppf(confidence))
+    quantile = float(special.ndtri(confidence))
     lifted = lifted_above_noise(counts, noise_scale)
     return max(
         math.log(here * there / (away * back))

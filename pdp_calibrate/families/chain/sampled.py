@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from pdp_calibrate.arrays import FloatArray, check_number, checked_share, frozen_array
 from pdp_calibrate.core.model import Domain, Model, checked_domain, checked_size, model_named
@@ -190,7 +190,7 @@ class SampledChain(Model):
         The leakage is compared at a scale where the fitted chain leaks 1, on which the law that
         leaks most hardly depends; the largest cross-ratio is what bounds of any answer depend on.
         """
-        rows, quantile = self._rows, float(stats.norm.ppf(self.confidence))
+        rows, quantile = self._rows, float(special.ndtri(self.confidence))
         fitted = _laws(rows)
 
         def limit(gradient: FloatArray) -> FloatArray:

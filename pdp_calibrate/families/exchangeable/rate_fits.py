@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.learning.private_sums import noisy_sums
@@ -64,7 +64,7 @@ def beta_limits(totals: Totals, confidence: float) -> list[tuple[float, float]]:
     one-sided likelihood limit with one degree of freedom, lies on this edge.
     """
     cells = _Cells.of(totals)
-    allowed = float(stats.norm.ppf(confidence)) ** 2 / 2
+    allowed = float(special.ndtri(confidence)) ** 2 / 2
 
     def best(mean: float) -> tuple[float, float]:
         """Return the largest log-likelihood at a mean, and its correlation."""
@@ -196,7 +196,7 @@ def noisy_limits(found: NoisySums, confidence: float) -> list[tuple[float, float
         """Whether the shares of ones allow a mean; a larger correlation allows more."""
         each = sum(n * (1 + (size - 1) * correlation) / size for size, n in found.sizes.items())
         spread = mean * (1 - mean) * each + 2 * found.scale**2
-        limit = float(stats.norm.isf(failure / 10)) * math.sqrt(spread)
+        limit = -float(special.ndtri(failure / 10)) * math.sqrt(spread)
         return abs(found.ones - groups * mean) <= limit
 
     def highest(mean: float) -> float:
@@ -261,7 +261,7 @@ def _moments(
 
 def _quantile(variance: float, third: float, probability: float) -> float:
     """Return a quantile of a sum with mean 0, with the first correction for its skewness."""
-    z = float(stats.norm.ppf(probability))
+    z = float(special.ndtri(probability))
     spread = math.sqrt(variance)
     return spread * (z + (z * z - 1) * third / (6 * spread**3))
 
