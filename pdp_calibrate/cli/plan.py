@@ -91,7 +91,7 @@ def plan(
     ) as files:
         if check:
             _print_check(check_plan(planned), json=json)
-            say(_default_confidence(planned, None), quiet=json or _names_confidence(planned))
+            say(_default_confidence(None), quiet=json or _names_confidence(planned))
             return
         outcome = run_plan(planned)
         with Delivery(outcome.to_dict, lambda: _budget(outcome)) as delivery:
@@ -100,7 +100,7 @@ def plan(
                 delivery.arrived(f"is in {releases}")
             _print_outcome(outcome, json=json)
             say(
-                _default_confidence(planned, outcome.ledger),
+                _default_confidence(outcome.ledger),
                 quiet=json or _names_confidence(planned),
             )
             delivery.arrived("was printed")
@@ -159,7 +159,7 @@ def _names_confidence(planned: Plan) -> bool:
     return not job.learns or "confidence" in said or "confidence" in said.get("options", {})
 
 
-def _default_confidence(planned: Plan, ledger: pdp.Ledger | PeopleLedger | None) -> str:
+def _default_confidence(ledger: pdp.Ledger | PeopleLedger | None) -> str:
     """Say which confidence applies to a plan that names none, as plans for 0.2 do."""
     from pdp_calibrate.show.words import learned
 

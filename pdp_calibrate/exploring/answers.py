@@ -26,8 +26,8 @@ DEFAULTS = {
     "kind": "mean", "column": "", "values": "", "also": "[]", "by": "", "missing": "",
     "alike": "unknown", "correlation": "0.3", "persistence": "0.9", "learning": "0.5",
     "confidence": "", "model": "", "model_name": "", "strength": "epsilon", "epsilon": "1",
-    "before": "1", "after": "3", "half_width": "", "count": "", "large": "", "rows": "1", "ledger": "",
-    "budget": "", "sure": "",
+    "before": "1", "after": "3", "half_width": "", "count": "", "large": "", "rows": "1",
+    "ledger": "", "budget": "", "sure": "",
 }  # fmt: skip
 """Every field of the form, and its default."""
 

@@ -22,7 +22,7 @@ from pdp_calibrate.show.explain import paragraphs
 from pdp_calibrate.show.page import libraries, picture
 from pdp_calibrate.show.simulated import simulated_answers
 from pdp_calibrate.show.summary import views_of
-from pdp_calibrate.show.words import assumptions_of, learned, leakage_of_plain_dp
+from pdp_calibrate.show.words import assumptions_of, leakage_of_plain_dp, learned
 
 T = TypeVar("T")
 
