@@ -412,6 +412,10 @@ def assumptions(
         law = "" if model.assuming is None else f", assuming {model.assuming}"
         found = [f"The model is right{law}: {model.in_words()}; {source(model)}."]
     found += coverage_in_full(model, miss=miss, delta=delta)
+    if learned_as(model) is not None and model.is_continuous and not clamped:
+        found.append(
+            "What leaks at most where the truth is outside is about values in their ranges."
+        )
     if model.certainty is not None and model.coverage is None:
         found.append(model.certainty)
     found += _of_adversaries(adversaries, parts, clamped=clamped)
