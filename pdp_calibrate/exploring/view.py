@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
+from pdp_calibrate.errors import ModelFitWarning, PdpError
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
 from pdp_calibrate.exploring.subject import Subject
@@ -71,6 +71,8 @@ class Worked:
     """What they ask for."""
     calibration: AnyCalibration | None
     """Its noise; None where a model must be learned first."""
+    warned: tuple[str, ...] = ()
+    """What `calibrate` warns of."""
 
     @functools.cached_property
     def plain(self) -> Leakage | None:
@@ -133,12 +135,19 @@ class Page:
     def _work(self, answers: Mapping[str, str]) -> Worked:
         subject = self.subject.about(answers)
         asked = asked_by(answers, subject)
-        calibration = None
+        calibration, warned = None, []
         if asked.task is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PrivacyLeakWarning)  # private models are refused
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", ModelFitWarning)  # private models are refused
                 calibration = calibrate_task(asked.job, asked.task)
-        return Worked(subject=subject, answers=answers, asked=asked, calibration=calibration)
+        return Worked(
+            subject=subject,
+            answers=answers,
+            asked=asked,
+            calibration=calibration,
+            warned=tuple(f"Careful: {one.message}" for one in warned),
+        )
 
     def view(self, given: Mapping[str, str]) -> View:
         """Return numbers and words; invalid answers give a sentence that says why."""
@@ -192,7 +201,7 @@ def _view(worked: Worked) -> View:
         units=found.scale_units,
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
-        words=tuple(said[name] for name in _WORDS if said.get(name)),
+        words=(*worked.warned, *(said[name] for name in _WORDS if said.get(name))),
         assumed=tuple(assumptions_of(found)),
         choices=choices,
         handover=handover(asked, worked.subject),

@@ -151,7 +151,7 @@ LEARNED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")  # of the code handed over
 def test_the_error_of_learning_is_covered_unless_the_form_says_none(folder, monkeypatch):
     rng = np.random.default_rng(2)
     income = 50 + 8 * np.repeat(rng.normal(size=60), 3) + 8 * rng.normal(size=180)
@@ -167,6 +167,8 @@ def test_the_error_of_learning_is_covered_unless_the_form_says_none(folder, monk
         view = page.view(asked | {"confidence": said})
         assert ("the model", words) in view.facts
         assert any("β = " in one for one in view.assumed) == (confidence is not None)
+        warned = [one for one in view.words if "point estimate, whose error is not covered" in one]
+        assert bool(warned) == (said == "none")
         check_handed_over(view, folder, monkeypatch)
         estimator = pdp.GroupEstimator(
             groups="home", value="income", bounds=(0, 100), source="public", confidence=confidence
