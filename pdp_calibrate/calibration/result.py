@@ -457,7 +457,7 @@ class Calibration(Generic[Asked, Number]):
         )
 
     def _repr_html_(self) -> str:
-        learned, coverage = self.estimation_epsilon is not None, learned_as(self.model)
+        learned = self.estimation_epsilon is not None
         widths = self.half_widths_in_words()
         symbol = "λ" if self.mu is None else "σ"
         if isinstance(self.query, Query):
@@ -482,7 +482,7 @@ class Calibration(Generic[Asked, Number]):
                 *noises,
                 ("adversaries", self.adversaries),
                 ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
-                *([] if coverage is None else [("learning", coverage.in_words)]),
+                *_learning_of(self.model),
                 ("certified leakage", f"{self.leakage.value:.6g}"),
                 *_stated_law(self.model).items(),
             ],
@@ -615,7 +615,7 @@ class Release(Generic[Asked, Number]):
         within = ", ".join(f"±{two_digits(width)}" for width in widths)
         rows += [("noise", f"95 % of answers within {within}"), ("ε", f"{cal.total_epsilon:.6g}")]
         rows += [] if cal.mu is None else [("δ", f"{cal.total_delta:g}")]
-        return card("Release", [*rows, *_stated_law(cal.model).items()])
+        return card("Release", [*rows, *_learning_of(cal.model), *_stated_law(cal.model).items()])
 
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.
@@ -772,6 +772,12 @@ def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> An
 
 def _sensitivity(part: Contributions) -> float:
     return float(part.tuple_ranges().max())
+
+
+def _learning_of(model: Model) -> list[tuple[str, str]]:
+    """Return the line of a card that says what is covered of the error of learning."""
+    coverage = learned_as(model)
+    return [] if coverage is None else [("learning", coverage.in_words)]
 
 
 def _stated_law(model: Model) -> dict[str, str]:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
     from pdp_calibrate.jobs.plan import Plan
     from pdp_calibrate.jobs.run import Outcome, PlannedCheck
-    from pdp_calibrate.ledger.people import PeopleLedger
 
 
 @command(
@@ -91,7 +90,7 @@ def plan(
     ) as files:
         if check:
             _print_check(check_plan(planned), json=json)
-            say(_default_confidence(None), quiet=json or _names_confidence(planned))
+            say(_DEFAULT_CONFIDENCE, quiet=json or _names_confidence(planned))
             return
         outcome = run_plan(planned)
         with Delivery(outcome.to_dict, lambda: _budget(outcome)) as delivery:
@@ -99,10 +98,7 @@ def plan(
             if releases is not None:
                 delivery.arrived(f"is in {releases}")
             _print_outcome(outcome, json=json)
-            say(
-                _default_confidence(outcome.ledger),
-                quiet=json or _names_confidence(planned),
-            )
+            say(_DEFAULT_CONFIDENCE, quiet=json or _names_confidence(planned))
             delivery.arrived("was printed")
             if releases is not None:
                 say(f"Written to {releases}.", quiet=json)
@@ -119,7 +115,7 @@ def _print_check(found: Sequence[PlannedCheck], *, json: bool) -> None:
         return
     print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
     if found[0].calibration is not None:
-        _say_law(found[0].calibration.model)
+        _say_model(found[0].calibration.model)
     if any(one.calibration is None for one in found):
         say(
             "The model is learned from the rows when the plan is run, and the scale is known only"
@@ -143,7 +139,7 @@ def _print_outcome(outcome: Outcome, *, json: bool) -> None:
         ),
     )
     if isinstance(outcome.ledger, pdp.Ledger):
-        _say_law(outcome.ledger.model)
+        _say_model(outcome.ledger.model)
     say(_budget(outcome))
     if not outcome.remembered:
         say(
@@ -152,24 +148,17 @@ def _print_outcome(outcome: Outcome, *, json: bool) -> None:
         )
 
 
+_DEFAULT_CONFIDENCE = (
+    "The plan names no model.confidence. The default is 0.95 where a band is known; elsewhere the"
+    ' error is open. 0.2 learned points, as confidence = "none" does from public rows.'
+)
+
+
 def _names_confidence(planned: Plan) -> bool:
     """Whether a plan says how much of the error of learning is covered, or learns nothing."""
     job = planned.jobs[0]
     said = job.learning
     return not job.learns or "confidence" in said or "confidence" in said.get("options", {})
-
-
-def _default_confidence(ledger: pdp.Ledger | PeopleLedger | None) -> str:
-    """Say which confidence applies to a plan that names none, as plans for 0.2 do."""
-    from pdp_calibrate.show.words import learned
-
-    how = learned(ledger.model) if isinstance(ledger, pdp.Ledger) else None
-    model = "" if how is None else f" The model was {how}."
-    return (
-        f"The plan names no model.confidence.{model} The default is 0.95 where a band is known, and"
-        ' the best estimate alone elsewhere; 0.2 learned that alone, as confidence = "none" does'
-        " from public rows."
-    )
 
 
 def _budget(outcome: Outcome) -> str:
@@ -184,6 +173,10 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     return one.job.name, number(found.scale), noise, epsilon
 
 
-def _say_law(model: Model) -> None:
+def _say_model(model: Model) -> None:
+    from pdp_calibrate.show.words import learned
+
     for name, law in law_of(model):
         say(f"{name.capitalize()} {law}.")
+    how = learned(model)
+    say(f"The model was {how}.", quiet=how is None)

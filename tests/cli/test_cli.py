@@ -214,9 +214,18 @@ def test_beta_and_the_cost_of_a_miss_stand_beside_epsilon(folder):
         assert "β = 0.05" in told
         assert f"leaks at most {cost}" in told
         assert "is not covered" in told
-    released = fine(f'release people.csv -q "sum(income)" -e 1 {learn} --json').json
+    line = f'release people.csv -q "sum(income)" -e 1 {learn} -o release.json --json'
+    released = fine(line).json
     assert released["calibration"]["model"]["coverage"]["confidence"] == 0.95
-    assert "learned, covered at 0.95" in cal._repr_html_()
+    ledger = pdp.Ledger(cal.model, epsilon=2.0)
+    for shown in (cal, pdp.load("release.json"), ledger):
+        assert "learned, covered at 0.95 over sampling" in shown._repr_html_()
+    leak = " ".join(fine(f'leakage people.csv -q "sum(income)" --scale 300 {learn}').out.split())
+    assert "learned, covered at 0.95 over sampling" in leak
+    about = "--name Sum --curator Office --use statistics --region Norway --author Me"
+    assert "β = 0.05" in json.dumps(
+        fine(f"registry cal.json {about} --json").json, ensure_ascii=False
+    )
 
 
 def test_groups_are_learned_or_assumed():

@@ -164,7 +164,8 @@ def test_a_plan_that_names_no_confidence_says_which_applied(folder):
     )
     write(folder, text)
     told = " ".join(fine(f"plan {folder}/plan.toml").out.split())
-    assert "names no model.confidence. The model was learned, covered at 0.95 over samp" in told
+    assert "The model was learned, covered at 0.95 over sampling." in told
+    assert "names no model.confidence. The default is 0.95 where a band is known" in told
     assert "names no model.confidence" in " ".join(
         fine(f"plan {folder}/plan.toml --check").out.split()
     )
