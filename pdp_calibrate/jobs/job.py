@@ -687,9 +687,11 @@ class Job:
         if kind is not None and kind not in MODEL_KINDS:
             hint = did_you_mean(str(kind), MODEL_KINDS)
             raise ModelError(f"a kind of model is one of {', '.join(MODEL_KINDS)}{hint}")
-        if not self.learns and {"public", "epsilon", "columns"} & set(self.learning):
+        idle = [name for name in self.learning if name not in ("kind", "value")]
+        if idle and not self.learns:
+            about = "is" if len(idle) == 1 else "are"
             raise ModelError(
-                "public, epsilon and columns are about learning a model: say its kind, and no"
+                f"{' and '.join(idle)} {about} about learning a model: say its kind, and no"
                 " correlation."
             )
         if "public" in self.learning and "epsilon" in self.learning:

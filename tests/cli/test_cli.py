@@ -181,6 +181,9 @@ def test_what_is_covered_is_said_on_the_command_line():
     assert "cover the noise" in refused(f"{line} --epsilon 1 --confidence none")
     assert "a probability such as .95, or none" in refused(f"{line} --public --confidence much")
     assert "between 0 and 1" in refused(f"{line} --public --confidence 2")
+    assumed = f'calibrate people.csv -q "sum(income)" -e 1 {HOUSEHOLDS}'
+    for idle in ("--confidence .9", "--smoothing 2"):
+        assert "about learning a model" in refused(f"{assumed} {idle}")
     tree = "fit survey.csv --kind table --structure chow-liu --columns mother,child --public"
     assert "no confidence covers" in refused(f"{tree} --confidence .9")
     assert "learned, no band (open)" in fine(tree).out

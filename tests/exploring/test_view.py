@@ -412,7 +412,6 @@ def test_a_plan_with_more_than_the_page_can_say_is_refused(page, folder):
     assert contents["model"]["correlation"] == [0.0, 0.4]
     plan, parts = (page.view(one).handover.plan for one in (STATED, CASES["count by"]))
     for text, old, new in (
-        (plan, "[model]", "[model]\nsmoothing = 1.0"),
         (plan, "[0.0, 0.4]", "[-0.1, 0.4]"),
         (plan, "[0.0, 0.4]", "0.4"),
         (parts, 'by = ["state"]', 'by = ["state", "sick"]'),
