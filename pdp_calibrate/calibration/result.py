@@ -56,6 +56,7 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import tuple_moves
+from pdp_calibrate.core.coverage import learned_as
 from pdp_calibrate.core.model import (
     PRIVATE_MODEL,
     Model,
@@ -243,6 +244,24 @@ class Calibration(Generic[Asked, Number]):
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
         }
+
+    @property
+    def group_epsilon(self) -> float | None:
+        """What leaks at most however members of a group depend on each other, at these scales.
+
+        It is what a learned model costs where the truth is outside what was learned, as long as
+        values lie in their ranges; for Gaussian noise at the same δ. None for a model without an
+        end, and where it is not known how a group is spread over the answers.
+        """
+        scale = self.baselines["group"]
+        if scale is None:
+            return None
+        first = scale if isinstance(scale, float) else scale[0]  # all answers have one ratio
+        ratio = first / self.scales[0] * (1 + 64 * UNIT_ROUNDOFF)
+        if self.mu is None:
+            return max(ratio * self.epsilon, self.leakage.value)
+        mu = ratio * gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
+        return gaussian_dp.epsilon_of_drawn(mu, self.delta, self.scales)
 
     @property
     def scale_units(self) -> tuple[str, ...]:
@@ -463,6 +482,7 @@ class Calibration(Generic[Asked, Number]):
                 *noises,
                 ("adversaries", self.adversaries),
                 ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
+                *_learning_of(self.model),
                 ("certified leakage", f"{self.leakage.value:.6g}"),
                 *_stated_law(self.model).items(),
             ],
@@ -595,7 +615,7 @@ class Release(Generic[Asked, Number]):
         within = ", ".join(f"±{two_digits(width)}" for width in widths)
         rows += [("noise", f"95 % of answers within {within}"), ("ε", f"{cal.total_epsilon:.6g}")]
         rows += [] if cal.mu is None else [("δ", f"{cal.total_delta:g}")]
-        return card("Release", [*rows, *_stated_law(cal.model).items()])
+        return card("Release", [*rows, *_learning_of(cal.model), *_stated_law(cal.model).items()])
 
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.
@@ -752,6 +772,12 @@ def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> An
 
 def _sensitivity(part: Contributions) -> float:
     return float(part.tuple_ranges().max())
+
+
+def _learning_of(model: Model) -> list[tuple[str, str]]:
+    """Return the line of a card that says what is covered of the error of learning."""
+    coverage = learned_as(model)
+    return [] if coverage is None else [("learning", coverage.in_words)]
 
 
 def _stated_law(model: Model) -> dict[str, str]:

@@ -73,7 +73,8 @@ def _tell() -> None:
     )
     console.print(
         "\nThe promise holds for this one release, for attackers who know the exact answers of"
-        " anyone else, and as far as the table of answers describes children like these."
+        " anyone else, and as far as the table of answers describes children like these: it was"
+        " learned from 537 of them, and no band covers its error."
     )
     console.rule("The same in Python")
     console.print(

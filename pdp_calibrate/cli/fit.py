@@ -44,6 +44,7 @@ def fit(
     """
     from pdp_calibrate.jobs.model import learned_model
     from pdp_calibrate.jobs.run import task_of
+    from pdp_calibrate.show import words
 
     if "model" in options:
         raise pdp.PdpError("fit makes a model: leave --model out.")
@@ -60,6 +61,7 @@ def fit(
             ("model", f"{type(found).__name__}, {found.provenance}"),
             ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
             *law_of(found),
+            *((("learning", how),) if (how := words.learned(found)) else ()),
         ]
         learned = f"ε = {learning['epsilon']:.4g} was spent." if "epsilon" in learning else ""
         with Delivery(found.to_dict, lambda: learned, what="model was made") as delivery:

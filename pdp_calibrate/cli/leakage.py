@@ -47,6 +47,8 @@ def leakage(
     json: AsJson = False,
 ) -> None:
     """Measure what noise of a given scale leaks to the worst adversary."""
+    from pdp_calibrate.show.words import learned
+
     task = task_for(job_for(query, options, learning), table, rows)
     found = pdp.leakage(
         task.model,
@@ -68,10 +70,12 @@ def leakage(
             | dict(law_of(task.model))
         )
     else:
+        how = learned(task.model)
         print_facts(
             [
                 ("scale", f"{scale:.6g}"),
                 ("leakage", in_words(found, task.model)),
                 *law_of(task.model),
+                *([] if how is None else [("the model", how)]),
             ]
         )

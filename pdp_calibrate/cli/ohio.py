@@ -33,9 +33,11 @@ def wheeze_table() -> JointTable:
     """Return the law that `TableEstimator(smoothing=0.5)` learns, without scikit-learn."""
     import numpy as np
 
+    from pdp_calibrate.core.coverage import Coverage
     from pdp_calibrate.core.table import JointTable
     from pdp_calibrate.learning.smoothing import smoothed_law
 
     law = smoothed_law(np.reshape(COUNTS, (2,) * len(AGES)), smoothing=0.5)
     domains = [[0, 1]] * len(AGES)
-    return JointTable(probabilities=law, domains=domains, names=AGES, provenance="public")
+    table = JointTable(probabilities=law, domains=domains, names=AGES, provenance="public")
+    return table.with_coverage(Coverage(kind="no band"))

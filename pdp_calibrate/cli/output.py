@@ -299,6 +299,20 @@ def law_of(model: Model) -> list[tuple[str, str]]:
     return [] if model.assuming is None else [("assuming", model.assuming)]
 
 
+def learning_of(found: AnyCalibration) -> list[tuple[str, str]]:
+    """Return the line that says what is covered of the error of learning; none if not learned."""
+    from pdp_calibrate.core.coverage import learned_as
+    from pdp_calibrate.show.words import cost_of_a_miss, miss_of
+
+    coverage = learned_as(found.model)
+    if coverage is None:
+        return []
+    cost = cost_of_a_miss(miss_of(found), delta=found.delta)
+    likely = "" if coverage.beta is None else f" (probability at most β = {coverage.beta:.2g})"
+    how = f"{coverage.in_words}; where it misses the truth{likely}, the answer leaks up to {cost}"
+    return [("the model", how)]
+
+
 def within(value: Any) -> str:
     """Write how far noise reaches: one number, or one for each answer."""
     from pdp_calibrate.core.numbers import width
@@ -350,6 +364,7 @@ def calibration_facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str
         *noises,
         promise,
         *law_of(found.model),
+        *learning_of(found),
         *((f"scale of {name}", number(scale)) for name, scale in others.items() if scale),
     ]
 
@@ -367,4 +382,5 @@ def release_facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
         ),
         ("epsilon", total_in_words(found.calibration)),
         *law_of(found.calibration.model),
+        *learning_of(found.calibration),
     ]

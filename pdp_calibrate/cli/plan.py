@@ -26,6 +26,7 @@ from pdp_calibrate.core.model import header
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.jobs.plan import Plan
     from pdp_calibrate.jobs.run import Outcome, PlannedCheck
 
 
@@ -89,6 +90,7 @@ def plan(
     ) as files:
         if check:
             _print_check(check_plan(planned), json=json)
+            say(_DEFAULT_CONFIDENCE, quiet=json or _names_confidence(planned))
             return
         outcome = run_plan(planned)
         with Delivery(outcome.to_dict, lambda: _budget(outcome)) as delivery:
@@ -96,6 +98,7 @@ def plan(
             if releases is not None:
                 delivery.arrived(f"is in {releases}")
             _print_outcome(outcome, json=json)
+            say(_DEFAULT_CONFIDENCE, quiet=json or _names_confidence(planned))
             delivery.arrived("was printed")
             if releases is not None:
                 say(f"Written to {releases}.", quiet=json)
@@ -112,7 +115,7 @@ def _print_check(found: Sequence[PlannedCheck], *, json: bool) -> None:
         return
     print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
     if found[0].calibration is not None:
-        _say_law(found[0].calibration.model)
+        _say_model(found[0].calibration.model)
     if any(one.calibration is None for one in found):
         say(
             "The model is learned from the rows when the plan is run, and the scale is known only"
@@ -136,13 +139,26 @@ def _print_outcome(outcome: Outcome, *, json: bool) -> None:
         ),
     )
     if isinstance(outcome.ledger, pdp.Ledger):
-        _say_law(outcome.ledger.model)
+        _say_model(outcome.ledger.model)
     say(_budget(outcome))
     if not outcome.remembered:
         say(
             "Nothing remembers this run: the plan names no ledger in [budget], so the next run has"
             " the whole budget again, although both runs together leak more than one."
         )
+
+
+_DEFAULT_CONFIDENCE = (
+    "The plan names no model.confidence. The default is 0.95 where a band is known; elsewhere the"
+    ' error is open. 0.2 learned points, as confidence = "none" does from public rows.'
+)
+
+
+def _names_confidence(planned: Plan) -> bool:
+    """Whether a plan says how much of the error of learning is covered, or learns nothing."""
+    job = planned.jobs[0]
+    said = job.learning
+    return not job.learns or "confidence" in said or "confidence" in said.get("options", {})
 
 
 def _budget(outcome: Outcome) -> str:
@@ -157,6 +173,10 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     return one.job.name, number(found.scale), noise, epsilon
 
 
-def _say_law(model: Model) -> None:
+def _say_model(model: Model) -> None:
+    from pdp_calibrate.show.words import learned
+
     for name, law in law_of(model):
         say(f"{name.capitalize()} {law}.")
+    how = learned(model)
+    say(f"The model was {how}.", quiet=how is None)

@@ -55,6 +55,26 @@ class Coverage:
         """Whether nothing covers the error of learning."""
         return self.kind != "covered"
 
+    @property
+    def in_words(self) -> str:
+        """How it was learned and what is covered, as a phrase.
+
+        Examples
+        --------
+        >>> Coverage(kind="covered", confidence=0.95, over="sampling and noise").in_words
+        'learned, covered at 0.95 over sampling and noise'
+        >>> Coverage(kind="no band").in_words
+        'learned, no band (open)'
+        """
+        if self.confidence is None:
+            return f"learned, {self.kind} (open)"
+        return f"learned, covered at {self.confidence:.4g} over {self.over}"
+
+    @property
+    def beta(self) -> float | None:
+        """The probability, at most, that the truth is outside the set; None unless covered."""
+        return None if self.confidence is None else 1 - self.confidence
+
     def content(self) -> tuple[object, ...]:
         """Return everything, for the digest of a model."""
         upper = None if self.upper is None else self.upper.digest
@@ -104,3 +124,14 @@ def together(found: Iterable[Coverage | None]) -> Coverage | None:
             return Coverage(kind="covered", confidence=sure, over=over, notes=notes)
         worst = "no band"
     return Coverage(kind=worst, notes=notes)
+
+
+def learned_as(model: Model) -> Coverage | None:
+    """Return what is covered of a model's error; None if nothing of it was learned.
+
+    A model that was learned under differential privacy, or from private rows, and does not say
+    what it covers, as in files of earlier versions, covers nothing.
+    """
+    if model.coverage is not None or model.certainty is not None:
+        return model.coverage
+    return Coverage(kind="no band") if model.provenance in ("dp", "private") else None

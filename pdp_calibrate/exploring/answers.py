@@ -14,8 +14,10 @@ from pdp_calibrate.core.model import SCHEMA, Model
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.exploring.schema import Column, number_in, records_from, whole_in
 from pdp_calibrate.exploring.subject import Asking, Subject
+from pdp_calibrate.jobs.forms import NONE
 from pdp_calibrate.jobs.grammar import parse_query, parse_values
 from pdp_calibrate.jobs.job import Job, Learning, Options
+from pdp_calibrate.jobs.model import estimator_of
 from pdp_calibrate.jobs.run import Task, calibrate_task_to_accuracy, model_of, task_of
 from pdp_calibrate.jobs.written import question_text
 
@@ -23,9 +25,9 @@ DEFAULTS = {
     "schema": "", "people": "", "groups": "", "order_by": "", "max_group_size": "",
     "kind": "mean", "column": "", "values": "", "also": "[]", "by": "", "missing": "",
     "alike": "unknown", "correlation": "0.3", "persistence": "0.9", "learning": "0.5",
-    "model": "", "model_name": "", "strength": "epsilon", "epsilon": "1", "before": "1",
-    "after": "3", "half_width": "", "count": "", "large": "", "rows": "1", "ledger": "",
-    "budget": "", "sure": "",
+    "confidence": "", "model": "", "model_name": "", "strength": "epsilon", "epsilon": "1",
+    "before": "1", "after": "3", "half_width": "", "count": "", "large": "", "rows": "1",
+    "ledger": "", "budget": "", "sure": "",
 }  # fmt: skip
 """Every field of the form, and its default."""
 
@@ -90,7 +92,9 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
             raise QueryError(
                 "the accuracy of an answer is known only once the model is learned: choose ε."
             )
-        return Asked(job=job(strength), texts=texts, model=None, task=None)
+        later = job(strength)
+        estimator_of(later)  # so that what it refuses is said now, and not when ε is charged
+        return Asked(job=later, texts=texts, model=None, task=None)
     settled = job(strength or {"epsilon": 1.0})
     if subject.frame is None:
         rows = whole_in(answers["rows"], "the number of rows")
@@ -257,9 +261,14 @@ def _learning(
         kind = "groups"
     else:
         kind = "gaussian" if numbers else "table"
+    said = {} if not answers["confidence"] else {"confidence": _confidence(answers["confidence"])}
     if answers["alike"] == "public":
-        return {"kind": kind, "public": True}
-    return {"kind": kind, "epsilon": number_in(answers["learning"], "the ε of learning")}
+        return {"kind": kind, "public": True, **said}
+    return {"kind": kind, "epsilon": number_in(answers["learning"], "the ε of learning"), **said}
+
+
+def _confidence(text: str) -> float | str:
+    return text if text == NONE else number_in(text, "the probability of covering the error")
 
 
 def _strength(answers: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:

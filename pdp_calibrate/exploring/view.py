@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
+from pdp_calibrate.errors import ModelFitWarning, PdpError
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
 from pdp_calibrate.exploring.subject import Subject
@@ -22,7 +22,7 @@ from pdp_calibrate.show.explain import paragraphs
 from pdp_calibrate.show.page import libraries, picture
 from pdp_calibrate.show.simulated import simulated_answers
 from pdp_calibrate.show.summary import views_of
-from pdp_calibrate.show.words import assumptions, is_clamped, leakage_of_plain_dp
+from pdp_calibrate.show.words import assumptions_of, leakage_of_plain_dp, learned
 
 T = TypeVar("T")
 
@@ -71,6 +71,8 @@ class Worked:
     """What they ask for."""
     calibration: AnyCalibration | None
     """Its noise; None where a model must be learned first."""
+    warned: tuple[str, ...] = ()
+    """What `calibrate` warns of."""
 
     @functools.cached_property
     def plain(self) -> Leakage | None:
@@ -133,12 +135,19 @@ class Page:
     def _work(self, answers: Mapping[str, str]) -> Worked:
         subject = self.subject.about(answers)
         asked = asked_by(answers, subject)
-        calibration = None
+        calibration, warned = None, []
         if asked.task is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PrivacyLeakWarning)  # private models are refused
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", ModelFitWarning)  # private models are refused
                 calibration = calibrate_task(asked.job, asked.task)
-        return Worked(subject=subject, answers=answers, asked=asked, calibration=calibration)
+        return Worked(
+            subject=subject,
+            answers=answers,
+            asked=asked,
+            calibration=calibration,
+            warned=tuple(f"Careful: {one.message}" for one in warned),
+        )
 
     def view(self, given: Mapping[str, str]) -> View:
         """Return numbers and words; invalid answers give a sentence that says why."""
@@ -192,8 +201,8 @@ def _view(worked: Worked) -> View:
         units=found.scale_units,
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
-        words=tuple(said[name] for name in _WORDS if said.get(name)),
-        assumed=tuple(assumptions(found.model, found.adversaries, clamped=is_clamped(found))),
+        words=(*worked.warned, *(said[name] for name in _WORDS if said.get(name))),
+        assumed=tuple(assumptions_of(found)),
         choices=choices,
         handover=handover(asked, worked.subject),
     )
@@ -206,6 +215,9 @@ def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
         ("certified leakage", f"{found.leakage.value:.4g}"),
         ("what that does to a belief", str(found.risk(prior=0.01))),
     ]
+    how = learned(found.model)
+    if how is not None:
+        facts.append(("the model", how))
     names = {"dp": "scale of plain DP", "group": "scale of group privacy"}
     for name, label in names.items():
         scale = found.baselines[name]

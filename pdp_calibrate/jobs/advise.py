@@ -460,7 +460,7 @@ class _Case:
             name="learned from public rows" if public else "learned under DP",
             model=f"pdp.{model}",
             assumes="That people are as the learned family of models describes them; the estimate"
-            " has an error, which confidence= covers where the family allows it.",
+            " has an error, which is covered at .95 where a band is known, and open elsewhere.",
             call=call,
             command=command,
             scale_range=among,

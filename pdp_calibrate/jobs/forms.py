@@ -20,6 +20,9 @@ Range = tuple[float, float]
 DRAW = "draw"
 """Instead of a seed: draw one, once."""
 
+NONE = "none"
+"""In text and in TOML, what Python writes as None."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
@@ -88,6 +91,24 @@ def _range(text: str) -> Range:
 
 def _number_or_range(text: str) -> float | Range:
     return _range(text) if ":" in text else _number(text)
+
+
+def _confidence(text: str) -> float | str:
+    """Read a probability, in per cent or as a number, or the word for none.
+
+    Examples
+    --------
+    >>> _confidence(".9"), _confidence("90%"), _confidence("none")
+    (0.9, 0.9, 'none')
+    """
+    if text.strip().lower() == NONE:
+        return NONE
+    try:
+        return _share(text)
+    except PdpError:
+        raise PdpError(
+            f"a confidence is a probability such as .95, or none; got {text!r}."
+        ) from None
 
 
 def _belief(text: str) -> Range:
@@ -211,6 +232,12 @@ BELIEF = Form(
     schema=parts.anything_of(parts.TEXT, parts.RANGE),
     from_text=_belief,
     from_plan=lambda found: _belief(found) if isinstance(found, str) else _as_tuples(found),
+)
+CONFIDENCE = Form(
+    schema=parts.anything_of(
+        parts.NUMBER | {"exclusiveMinimum": 0, "exclusiveMaximum": 1}, parts.one_of(NONE)
+    ),
+    from_text=_confidence,
 )
 RANGES = Form(
     schema=parts.anything_of(parts.RANGE, _by_column(parts.RANGE)),

@@ -464,12 +464,14 @@ class Learning(TypedDict, total=False):
         float, Option(words="Added to every count.", group=LEARNING, form=forms.POSITIVE)
     ]
     confidence: Annotated[
-        float,
+        float | Literal["none"],
         Option(
-            words="Cover the error of the estimate with this probability, such as 0.95. A table"
-            " then needs the domain of every column.",
+            words="Cover the error of learning with this probability: of the sample, and with"
+            " epsilon of the noise of the fit too. By default 0.95, where a band is known; none"
+            " learns the point alone, from public rows. A table needs the domain of every column.",
             group=LEARNING,
-            form=forms.POSITIVE,
+            form=forms.CONFIDENCE,
+            written="Such as .9, or none.",
         ),
     ]
     covariance: Annotated[
@@ -685,9 +687,11 @@ class Job:
         if kind is not None and kind not in MODEL_KINDS:
             hint = did_you_mean(str(kind), MODEL_KINDS)
             raise ModelError(f"a kind of model is one of {', '.join(MODEL_KINDS)}{hint}")
-        if not self.learns and {"public", "epsilon", "columns"} & set(self.learning):
+        idle = [name for name in self.learning if name not in ("kind", "value")]
+        if idle and not self.learns:
+            about = "is" if len(idle) == 1 else "are"
             raise ModelError(
-                "public, epsilon and columns are about learning a model: say its kind, and no"
+                f"{' and '.join(idle)} {about} about learning a model: say its kind, and no"
                 " correlation."
             )
         if "public" in self.learning and "epsilon" in self.learning:

@@ -17,6 +17,7 @@ from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.frames.columns import GROUPS, SERIES, check_assumed, declared_values
 from pdp_calibrate.frames.open import column_name, columns_of, selected
 from pdp_calibrate.frames.order import check_series
+from pdp_calibrate.jobs.forms import NONE
 from pdp_calibrate.jobs.grammar import Kind
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.load import load
@@ -65,15 +66,22 @@ def _only(frame: Any, columns: Sequence[str]) -> Any:
 
 def estimator_of(job: Job) -> Any:
     """Return what will learn the model, its options checked; no row is read."""
+    from pdp_calibrate.learning.base import confidence_for
+
     kind = job.learning.get("kind", "")
     estimator = getattr(pdp_calibrate, _ESTIMATORS[kind])
     given = {name: value for name, value in _arguments(job).items() if value is not None}
-    known = list(inspect.signature(estimator).parameters)
-    for name in given:
+    known = inspect.signature(estimator).parameters
+    for name, value in given.items():
         if name not in known:
-            hint = did_you_mean(name, known) or "."
+            hint = did_you_mean(name, list(known)) or "."
             raise ModelError(f"a model of kind {kind} takes no {name}{hint}")
-    return estimator(**given)
+        if value == NONE and (name == "confidence" or isinstance(known[name].default, float | int)):
+            given[name] = None  # of text it would be the name of a column
+    made = estimator(**given)
+    if kind != "table" and "covariance" not in given:  # which alone may have no band
+        confidence_for(made.confidence, epsilon=made.epsilon)
+    return made
 
 
 def _arguments(job: Job) -> dict[str, Any]:

@@ -399,9 +399,9 @@ def as_assumption(job: Job, model: Model | None) -> Job | None:
     ((kind, correlation, bounds),) = said
     if (kind is GaussianSeries) != ("order_by" in job.options):
         return None
-    options = {key: value for key, value in job.options.items() if key != "model"}
-    options |= {"correlation": correlation}
-    return dataclasses.replace(job, options={"bounds": bounds} | options)
+    others = {key: value for key, value in job.options.items() if key != "model"}
+    options = {"bounds": bounds} | others | {"correlation": correlation}
+    return dataclasses.replace(job, options=cast("Options", options))
 
 
 def known_as(model: Model, source: Model) -> Model:

@@ -29,6 +29,7 @@ from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.coverage import learned_as
 from pdp_calibrate.core.model import (
     Model,
     field_of,
@@ -385,6 +386,7 @@ class Ledger(Budget):
         return self._stream
 
     def _repr_html_(self) -> str:
+        coverage = learned_as(self.model)
         rows = [
             ("budget ε", f"{self.epsilon:.6g}"),
             *([("δ", f"{self.delta:g}")] if self.delta else []),
@@ -393,6 +395,7 @@ class Ledger(Budget):
             ("spent", f"{self.spent:.6g}"),
             ("remaining", f"{self.remaining:.6g}"),
             ("entries, all draws", f"{len(self.history)}"),
+            *([] if coverage is None else [("learning", coverage.in_words)]),
         ]
         return card("Ledger", rows)
 

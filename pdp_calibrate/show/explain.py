@@ -481,8 +481,7 @@ def _of_audit(audit: Audit) -> dict[str, str]:
 
 
 def _assumptions(calibration: AnyCalibration) -> str:
-    found = assumptions(calibration.model, calibration.adversaries, clamped=is_clamped(calibration))
-    return _listed_assumptions([*found, *of_the_release(calibration)])
+    return _listed_assumptions([*costs.assumptions_of(calibration), *of_the_release(calibration)])
 
 
 def of_the_release(calibration: AnyCalibration) -> list[str]:

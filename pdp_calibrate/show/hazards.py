@@ -12,12 +12,19 @@ from typing import Literal
 
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
+from pdp_calibrate.core.coverage import learned_as
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.numbers import at_most, ordinary
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
-from pdp_calibrate.show.words import coverage_in_full, is_clamped, kind_of_noise, source
+from pdp_calibrate.show.words import (
+    coverage_in_full,
+    is_clamped,
+    kind_of_noise,
+    miss_of,
+    source,
+)
 
 Status = Literal["settled", "stated", "open"]
 """Proved or done by the library; true if what was stated is true; for the person who signs."""
@@ -67,7 +74,7 @@ def checklist(
             " as if rows were independent. It holds if the model, and the independence of groups,"
             " does.",
         ),
-        _learning(model),
+        _learning(model, calibration),
         _composition(counted=counted),
         _ranges(calibration),
         _noise(calibration),
@@ -139,7 +146,7 @@ def _unit(layout: Layout | None) -> Hazard:
     )
 
 
-def _learning(model: Model | None) -> Hazard:
+def _learning(model: Model | None, calibration: AnyCalibration | None) -> Hazard:
     name = "Parameters that were learned from the data"
     if model is None:
         return Hazard(
@@ -147,22 +154,29 @@ def _learning(model: Model | None) -> Hazard:
             status="stated",
             answer="Ranges, possible values and correlations were stated, and nothing was learned.",
         )
+    coverage = learned_as(model)
+    said = "" if coverage is None else " ".join(_covered(model, calibration))
     if model.provenance == "private":
         return Hazard(
             name=name,
             status="open",
             answer="The model was learned from the secret rows without differential privacy, so the"
-            " amount of noise reveals something about them. That is not counted in ε.",
+            f" amount of noise reveals something about them. That is not counted in ε. {said}",
         )
-    budget, coverage = model.estimation_epsilon, model.coverage
+    budget = model.estimation_epsilon
     spent = "" if budget is None else f" That cost ε = {ordinary(budget)}, which the total counts."
-    said = " ".join(coverage_in_full(model))
     status: Status = "settled" if model.provenance == "dp" else "stated"
     return Hazard(
         name=name,
         status="open" if coverage is not None and coverage.is_open else status,
         answer=f"The model was {source(model)}.{spent} {said}".rstrip(),
     )
+
+
+def _covered(model: Model, calibration: AnyCalibration | None) -> list[str]:
+    if calibration is None:
+        return coverage_in_full(model)
+    return coverage_in_full(model, miss=miss_of(calibration), delta=calibration.delta)
 
 
 def _composition(*, counted: bool) -> Hazard:

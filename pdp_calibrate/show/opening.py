@@ -24,10 +24,12 @@ from pdp_calibrate.show.words import (
     anyone,
     asked,
     entry,
+    error_of_learning,
     is_clamped,
     knowledge,
     listed,
     members,
+    miss_of,
     number,
     of_any_record,
     place_of,
@@ -71,10 +73,11 @@ def opening(
         if _is_independent(calibration)
         else assumed(calibration.model, layout, clamped=is_clamped(calibration))
     )
+    error = error_of_learning(calibration.model, miss=miss_of(calibration), delta=calibration.delta)
     when = "Published" if released else "To be published"
     return [
         f"{when}{table}, with noise added: {what}. It is about {about}.",
-        f"Assumed: {law}.",
+        f"Assumed: {law}. {error}".rstrip(),
         promised(total, calibration.adversaries, what=secret, delta=calibration.total_delta),
     ]
 
@@ -100,9 +103,10 @@ def ledger_opening(ledger: Ledger | PeopleLedger, *, data: str | None) -> list[s
         f" draw “{ledger.draw}” of the data. Of its budget of ε = {budget} ({EPSILON}), {spent} is"
         " spent."
     )
+    law = assumed(ledger.model, None, clamped=False)
     return [
         released,
-        f"Assumed: {assumed(ledger.model, None, clamped=False)}.",
+        f"Assumed: {law}. {error_of_learning(ledger.model)}".rstrip(),
         _promise_of(ledger),
     ]
 

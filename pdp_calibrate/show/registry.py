@@ -19,7 +19,13 @@ from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show.opening import assumed, opening, table_words, unprotected
 from pdp_calibrate.show.summary import versions
-from pdp_calibrate.show.words import anyone, is_clamped, kind_of_noise
+from pdp_calibrate.show.words import (
+    anyone,
+    error_of_learning,
+    is_clamped,
+    kind_of_noise,
+    miss_of,
+)
 
 Sector = Literal["Technology", "Healthcare", "Education", "Government", "Energy", "Finance"]
 
@@ -286,6 +292,8 @@ def _implementation(calibration: AnyCalibration) -> dict[str, Any]:
     )
     learned = calibration.estimation_epsilon
     spent = "" if learned is None else f" Learning cost epsilon = {learned:g}, which is counted."
+    error = error_of_learning(calibration.model, miss=miss_of(calibration), delta=calibration.delta)
+    spent += f" {error}" if error else ""
     each = zip(calibration.scales, calibration.scale_units, strict=True)
     scales = ", ".join(f"{scale:.6g} (in {unit})" for scale, unit in each)
     clamped = " Values are clamped to a stated public range." if is_clamped(calibration) else ""

@@ -261,7 +261,7 @@ def _of_calibration(
         "model": _of_model(calibration.model),
         "assumptions": [
             f"The model is right: {assumed(calibration.model, layout, clamped=clamped)}.",
-            *assumptions(calibration.model, calibration.adversaries, clamped=clamped)[1:],
+            *costs.assumptions_of(calibration)[1:],
             *of_the_release(calibration),
         ],
         "queries": [

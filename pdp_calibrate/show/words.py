@@ -11,9 +11,10 @@ from pdp_calibrate.calibration.risk import risk_of
 from pdp_calibrate.core.accuracy import unit_of_scale
 from pdp_calibrate.core.adversary import Adversaries, Output, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.coverage import learned_as
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.numbers import ordinary, width
+from pdp_calibrate.core.numbers import at_most, ordinary, width
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
@@ -303,13 +304,6 @@ def source(model: Model) -> str:
     return _SOURCES[model.provenance]
 
 
-_NOT_COVERED = (
-    "The error of learning is not covered: where the truth is more correlated than what was"
-    " learned, more leaks than is said here, up to what the scale leaks about a group whose members"
-    " depend on each other in any way."
-)
-
-
 def learned(model: Model) -> str | None:
     """Say in a phrase how a model was learned and what is covered; None if it was not learned.
 
@@ -324,33 +318,92 @@ def learned(model: Model) -> str | None:
     >>> learned(series.with_coverage(Coverage(kind="no band"))), learned(series)
     ('learned, no band (open)', None)
     """
-    coverage = model.coverage
+    coverage = learned_as(model)
+    return None if coverage is None else coverage.in_words
+
+
+_ANY_GROUP = "about a group whose members depend on each other in any way"
+
+
+def cost_of_a_miss(miss: float | None, *, delta: float = 0.0) -> str:
+    """Say what leaks at most where the truth is outside what was learned."""
+    if miss is None:
+        return f"what its scale leaks {_ANY_GROUP}"
+    beside = f" at δ = {delta:.3g}" if delta else ""
+    return f"{at_most(miss, digits=4)}{beside}, what its scale leaks {_ANY_GROUP}"
+
+
+def coverage_in_full(model: Model, *, miss: float | None = None, delta: float = 0.0) -> list[str]:
+    """Say what is covered of the error of learning, what a miss costs, and what is assumed.
+
+    Parameters
+    ----------
+    model
+        The model.
+    miss
+        What an answer leaks at most however members of a group depend on each other, where that is
+        known: `Calibration.group_epsilon`.
+    delta
+        The δ that goes with it.
+    """
+    coverage = learned_as(model)
     if coverage is None:
-        return None
-    if coverage.is_open:
-        return f"learned, {coverage.kind} (open)"
-    return f"learned, covered at {coverage.confidence:.4g} over {coverage.over}"
-
-
-def coverage_in_full(model: Model) -> list[str]:
-    """Say what is covered of the error of learning, what a miss costs, and what is assumed."""
-    coverage, said = model.coverage, learned(model)
-    if coverage is None or said is None:
         return []
-    found = [f"The model was {said}."]
-    if coverage.confidence is None:
-        found.append(_NOT_COVERED)
+    found = [f"The model was {coverage.in_words}."]
+    cost = cost_of_a_miss(miss, delta=delta)
+    if coverage.beta is None:
+        found.append(
+            "The error of learning is not covered: where the truth is more correlated than what was"
+            f" learned, more leaks than is said here, up to {cost}."
+        )
     else:
         found.append(
             f"The truth is outside what was learned with probability at most"
-            f" β = {1 - coverage.confidence:.2g}. That is no δ: where it is outside, the answer"
-            " leaks at most what its scale leaks about a group whose members depend on each other"
-            " in any way. Whoever knows the correlation inside one group better is not covered."
+            f" β = {coverage.beta:.2g}. That is no δ: where it is outside, the answer leaks at most"
+            f" {cost}. An adversary who knows the correlation inside one group, or any other"
+            " parameter of its own, is not covered."
         )
     return [*found, *coverage.notes]
 
 
-def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
+def error_of_learning(model: Model, *, miss: float | None = None, delta: float = 0.0) -> str:
+    """Say in one sentence, beside ε, what is covered of the error; empty if nothing was learned."""
+    coverage = learned_as(model)
+    if coverage is None:
+        return ""
+    cost = cost_of_a_miss(miss, delta=delta)
+    if coverage.beta is None:
+        return f"The model was {coverage.in_words}: where it errs, the answer leaks up to {cost}."
+    return (
+        f"The model was {coverage.in_words}: with probability at most β = {coverage.beta:.2g} the"
+        f" truth is outside, and the answer leaks up to {cost}."
+    )
+
+
+def assumptions_of(calibration: AnyCalibration) -> list[str]:
+    """List the assumptions behind a calibration, with what a miss of its model can cost."""
+    return assumptions(
+        calibration.model,
+        calibration.adversaries,
+        clamped=is_clamped(calibration),
+        miss=miss_of(calibration),
+        delta=calibration.delta,
+    )
+
+
+def miss_of(calibration: AnyCalibration) -> float | None:
+    """Return what an answer leaks where a learned model misses the truth; None if not learned."""
+    return None if learned_as(calibration.model) is None else calibration.group_epsilon
+
+
+def assumptions(
+    model: Model,
+    adversaries: Adversaries,
+    *,
+    clamped: bool = False,
+    miss: float | None = None,
+    delta: float = 0.0,
+) -> list[str]:
     """List the assumptions of the guarantee: if one of these fails, it may fail too."""
     parts = members(model)
     if model.covers_any_dependence:
@@ -358,7 +411,11 @@ def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False
     else:
         law = "" if model.assuming is None else f", assuming {model.assuming}"
         found = [f"The model is right{law}: {model.in_words()}; {source(model)}."]
-    found += coverage_in_full(model)
+    found += coverage_in_full(model, miss=miss, delta=delta)
+    if learned_as(model) is not None and model.is_continuous and not clamped:
+        found.append(
+            "What leaks at most where the truth is outside is about values in their ranges."
+        )
     if model.certainty is not None and model.coverage is None:
         found.append(model.certainty)
     found += _of_adversaries(adversaries, parts, clamped=clamped)
@@ -424,7 +481,7 @@ def plain_dp(calibration: AnyCalibration, leak: Leakage | None) -> str:
         return "Plain differential privacy would have added no noise at all."
     epsilon = calibration.epsilon
     scale = number(calibration.baselines["dp"]) + unit(calibration.queries[0])
-    coverage = calibration.model.coverage
+    coverage = learned_as(calibration.model)
     if leak.value <= epsilon * (1 + 1e-9) and coverage is not None and coverage.is_open:
         return (
             f"Plain differential privacy would have used scale {scale}, as if everyone were"

@@ -12,6 +12,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.main import app
+from pdp_calibrate.core.numbers import at_most
 from pdp_calibrate.show.registry import check_entry
 from tests.support.cli_runs import fine, refused, run
 
@@ -139,12 +140,18 @@ def test_every_query_means_what_python_means():
 @pytest.mark.parametrize(
     ("options", "family"),
     [
-        ("gaussian --columns mother,child --bounds 0:1", "Gaussian"),
+        ("gaussian --columns mother,child --bounds 0:1", "SampledGaussian"),
+        ("gaussian --columns mother,child --bounds 0:1 --confidence none", "Gaussian"),
         ("gaussian --columns child --bounds child=0:1 --confidence 0.9", "SampledGaussian"),
         ("table --columns child,city --smoothing 2", "JointTable"),
         ("table --columns child --domain child=0,1,2", "JointTable"),
-        ("chain --value child", "MarkovChain"),
-        ("chain --value child --domain child=0,1,2 --option smoothing=2", "MarkovChain"),
+        ("table --columns child --domain child=0,1,2 --confidence 90%", "SampledTable"),
+        ("chain --value child", "MixingChain"),
+        ("chain --value child --confidence none", "MarkovChain"),
+        (
+            "chain --value child --domain child=0,1,2 --confidence none --option smoothing=2",
+            "MarkovChain",
+        ),
         ("series --value child --bounds 0:1", "GaussianSeries"),
     ],
 )
@@ -152,9 +159,81 @@ def test_kinds_of_models(options, family):
     assert fine(f"fit survey.csv --kind {options} --public --json").json["type"] == family
 
 
+GROUPS = "--kind groups --groups household --value income --bounds 0:100"
+
+
+def test_what_is_covered_is_said_on_the_command_line():
+    line = f"fit people.csv {GROUPS}"
+    coverage = {
+        "--public": {"kind": "covered", "confidence": 0.95, "over": "sampling"},
+        "--public --confidence .9": {"kind": "covered", "confidence": 0.9, "over": "sampling"},
+        "--epsilon 1 --confidence .9": {
+            "kind": "covered", "confidence": 0.9, "over": "sampling and noise",
+        },
+    }  # fmt: skip
+    for said, wanted in coverage.items():
+        found = fine(f"{line} {said} --json").json["coverage"]
+        assert {name: found[name] for name in wanted} == wanted
+    point = fine(f"{line} --public --confidence none -o point.json --json").json["coverage"]
+    assert point["kind"] == "point"
+    assert "learned, point (open)" in fine(f"{line} --public --confidence none").out
+    assert "learned, covered at 0.95 over sampling" in fine(f"{line} --public").out
+    assert "cover the noise" in refused(f"{line} --epsilon 1 --confidence none")
+    assert "a probability such as .95, or none" in refused(f"{line} --public --confidence much")
+    assert "between 0 and 1" in refused(f"{line} --public --confidence 2")
+    assumed = f'calibrate people.csv -q "sum(income)" -e 1 {HOUSEHOLDS}'
+    for idle in ("--confidence .9", "--smoothing 2"):
+        assert "about learning a model" in refused(f"{assumed} {idle}")
+    tree = "fit survey.csv --kind table --structure chow-liu --columns mother,child --public"
+    assert "no confidence covers" in refused(f"{tree} --confidence .9")
+    assert "learned, no band (open)" in fine(tree).out
+
+
+def test_no_lowest_correlation_can_be_assumed():
+    lowest = {
+        said: fine(f"fit people.csv {GROUPS} --epsilon 2 --option lowest={said} --json").json
+        for said in ("0", "none")
+    }
+    ends = {
+        said: min(one["correlation"][0] for one in model["models"] if "correlation" in one)
+        for said, model in lowest.items()
+    }
+    assert ends["0"] == 0 > ends["none"]
+
+
+def test_beta_and_the_cost_of_a_miss_stand_beside_epsilon(folder):
+    learn = "--kind groups --groups household --bounds income=0:100 --public"
+    found = fine(f'calibrate people.csv -q "sum(income)" -e 1 {learn} -o cal.json --report a.html')
+    words = " ".join(found.out.split())
+    cal = pdp.load("cal.json")
+    assert cal.baselines["group"] == pytest.approx(400)
+    assert cal.group_epsilon == pytest.approx(400 / cal.scale, rel=1e-6)
+    assert cal.group_epsilon > 400 / cal.scale > 1
+    cost = at_most(cal.group_epsilon, digits=4)
+    assert f"probability at most β = 0.05), the answer leaks up to {cost}" in words
+    for said in (pdp.explain(cal), (folder / "a.html").read_text()):
+        told = " ".join(said.split())
+        assert "learned, covered at 0.95 over sampling" in told
+        assert "β = 0.05" in told
+        assert f"leaks at most {cost}" in told
+        assert "is not covered" in told
+    line = f'release people.csv -q "sum(income)" -e 1 {learn} -o release.json --json'
+    released = fine(line).json
+    assert released["calibration"]["model"]["coverage"]["confidence"] == 0.95
+    ledger = pdp.Ledger(cal.model, epsilon=2.0)
+    for shown in (cal, pdp.load("release.json"), ledger):
+        assert "learned, covered at 0.95 over sampling" in shown._repr_html_()
+    leak = " ".join(fine(f'leakage people.csv -q "sum(income)" --scale 300 {learn}').out.split())
+    assert "learned, covered at 0.95 over sampling" in leak
+    about = "--name Sum --curator Office --use statistics --region Norway --author Me"
+    assert "β = 0.05" in json.dumps(
+        fine(f"registry cal.json {about} --json").json, ensure_ascii=False
+    )
+
+
 def test_groups_are_learned_or_assumed():
     yes_no = fine("fit people.csv --kind groups --groups household --value ill --public --json")
-    assert {model["type"] for model in yes_no.json["models"]} == {"BinaryGroup"}
+    assert {model["type"] for model in yes_no.json["models"]} == {"ModelSet"}
     line = "fit people.csv --kind groups --groups household --value income --bounds 0:100"
     assert fine(f"{line} --public --json").json["provenance"] == "public"
     assumed = fine(f"{line} --correlation 0.3 -o model.json --json").json

@@ -133,7 +133,7 @@ def test_people_plans_and_learned_models_reach_the_person_too(folder):
     assert "Budget: 0.1 of 9 spent" in ran.err
     fitted = "fit survey.csv --kind table --columns mother,child --epsilon 1"
     ran = run(f"{fitted} --domain mother=0,1 --domain child=0,1 -o /dev/full --force")
-    assert (ran.code, ran.json["type"]) == (4, "JointTable")
+    assert (ran.code, ran.json["type"]) == (4, "ModelSet")
     assert "ε = 1 was spent" in ran.err
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.coverage import Coverage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.numbers import at_most
+from pdp_calibrate.show.hazards import checklist
 from pdp_calibrate.show.words import learned
 
 COVERED = Coverage(kind="covered", confidence=0.95, over="sampling and noise", notes=("a", "b"))
@@ -120,3 +123,47 @@ def test_a_point_whose_scale_leaks_above_a_tenth_more_warns_with_the_covering_sc
         pdp.calibrate(point, [query, pdp.Mean()], epsilon=1.0, shares=[2, 1])
     with pytest.warns(pdp.ModelFitWarning):
         pdp.calibrate_to_accuracy(point, query, half_width=3.0)
+
+
+def test_a_model_of_an_earlier_version_that_was_learned_is_open() -> None:
+    told = series(0.0).learned_with(0.5)  # as 0.2 wrote it: what is covered is not said
+    assert told.coverage is None
+    cal = pdp.calibrate(told, pdp.Sum(clamp=True), epsilon=1.0)
+    assert learned(told) == "learned, no band (open)"
+    assert "would have been enough" not in pdp.explain(cal)
+    (point,) = [one for one in checklist(cal, total=1.5, counted=False) if "learned" in one.name]
+    assert point.status == "open"
+    assert learned(series()) is None  # stated, about public data
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("several", [False, True])
+def test_the_cost_of_a_miss_is_what_any_dependence_leaks(noise: Any, several: bool) -> None:
+    given: dict[str, Any] = {"noise": noise} | ({"delta": 1e-6} if noise == "gaussian" else {})
+    query: Any = [pdp.Sum(clamp=True), pdp.Mean(clamp=True)] if several else pdp.Sum(clamp=True)
+    home = pdp.GaussianGroup(size=4, correlation=0.1, bounds=(0, 2), provenance="public")
+    cal = pdp.calibrate(home.with_coverage(COVERED), query, epsilon=1.0, **given)
+    cost = cal.group_epsilon
+    assert cost is not None
+    assert cost > 1
+    worst = pdp.leakage(pdp.Unknown(size=4, bounds=(0, 2)), query, scale=cal.scale, **given).value
+    assert cost >= worst * (1 - 1e-9)
+    assert cost == pytest.approx(worst, rel=1e-6)
+    told = pdp.explain(cal)
+    assert f"leaks at most {at_most(cost, digits=4)}" in told
+    assert ("at δ = 1e-06" in told) == (noise == "gaussian")
+
+
+def test_no_number_is_said_where_a_group_has_no_end() -> None:
+    endless = pdp.GaussianSeries(length=None, correlation=0.3, bounds=(0, 1), provenance="public")
+    cal = pdp.calibrate(endless.with_coverage(COVERED), pdp.Sum(clamp=True), epsilon=1.0)
+    assert cal.group_epsilon is None
+    assert "what its scale leaks about a group" in pdp.explain(cal)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, None])
+def test_a_ledger_warns_about_points_too(epsilon: float | None) -> None:
+    point = series().with_coverage(Coverage(kind="point", upper=series(0.9)))
+    ledger = pdp.Ledger(point, epsilon=1.0)
+    with pytest.warns(pdp.ModelFitWarning, match="covers it"):
+        ledger.release(pdp.Sum(clamp=True), dict.fromkeys(point.names, 0.5), epsilon=epsilon)

@@ -4,6 +4,8 @@ import dataclasses
 import json
 import tomllib
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
@@ -142,6 +144,48 @@ def test_a_model_alone_and_one_that_is_uploaded(wide, folder, monkeypatch):
     assert "TableEstimator(source='public')" in public.handover.code
 
 
+LEARNED = {
+    "": ("learned, covered at 0.95 over sampling", 0.95),
+    "0.9": ("learned, covered at 0.9 over sampling", 0.9),
+    "none": ("learned, point (open)", None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.ModelFitWarning")  # of the code handed over
+def test_the_error_of_learning_is_covered_unless_the_form_says_none(folder, monkeypatch):
+    rng = np.random.default_rng(2)
+    income = 50 + 8 * np.repeat(rng.normal(size=60), 3) + 8 * rng.normal(size=180)
+    homes = pd.DataFrame({"home": np.repeat(range(60), 3), "income": income.round(1)})
+    homes.to_csv(folder / "homes.csv", index=False)
+    page = Page(subject=of_rows(folder / "homes.csv"))
+    asked = {
+        "schema": as_json([COLUMNS[0], COLUMNS[2]]), "groups": "home", "kind": "sum",
+        "column": "income", "alike": "public",
+    }  # fmt: skip
+    scales = {}
+    for said, (words, confidence) in LEARNED.items():
+        view = page.view(asked | {"confidence": said})
+        assert ("the model", words) in view.facts
+        assert any("β = " in one for one in view.assumed) == (confidence is not None)
+        warned = [one for one in view.words if "point estimate, whose error is not covered" in one]
+        assert bool(warned) == (said == "none")
+        check_handed_over(view, folder, monkeypatch)
+        estimator = pdp.GroupEstimator(
+            groups="home", value="income", bounds=(0, 100), source="public", confidence=confidence
+        )
+        wanted = homes.pdp.calibrate(
+            "sum(income)", model=estimator.fit(homes).model_, groups="home", epsilon=1.0
+        )
+        assert view.exact_scales == (wanted.scale,)
+        scales[said] = wanted.scale
+    assert scales[""] > scales["0.9"] > scales["none"]
+    later = page.view(asked | {"alike": "dp", "confidence": "0.9"})
+    assert tomllib.loads(later.handover.plan)["model"]["confidence"] == 0.9
+    (folder / "homes.toml").write_text(later.handover.plan)
+    again = open_subject(folder / "homes.toml")
+    assert (again.answers["confidence"], again.answers["alike"]) == ("0.9", "dp")
+
+
 def test_nothing_is_shown_of_a_private_model(wide, folder):
     private = pdp.JointTable(
         probabilities=[[0.41, 0.09], [0.13, 0.37]], domains=[[False, True]] * 2,
@@ -254,6 +298,9 @@ def test_a_page_without_a_file_begins_with_an_example():
         (HOMES | {"by": "home"}, "which values home can have"),
         (STATED | {"strength": "accuracy"}, "must be a number"),
         (HOMES | {"alike": "dp", "strength": "accuracy", "half_width": "9"}, "once the model"),
+        (HOMES | {"alike": "dp", "confidence": "none"}, "must cover the noise of the fit"),
+        (HOMES | {"alike": "public", "confidence": "high"}, "must be a number"),
+        (HOMES | {"alike": "public", "confidence": "1.5"}, "between 0 and 1"),
         ({"secret": "1"}, "no field secret"),
         (HOMES | {"schema": schema(income={"high": "1e999"})}, "finite"),
     ],
@@ -365,7 +412,6 @@ def test_a_plan_with_more_than_the_page_can_say_is_refused(page, folder):
     assert contents["model"]["correlation"] == [0.0, 0.4]
     plan, parts = (page.view(one).handover.plan for one in (STATED, CASES["count by"]))
     for text, old, new in (
-        (plan, "[model]", "[model]\nsmoothing = 1.0"),
         (plan, "[0.0, 0.4]", "[-0.1, 0.4]"),
         (plan, "[0.0, 0.4]", "0.4"),
         (parts, 'by = ["state"]', 'by = ["state", "sick"]'),

@@ -12,6 +12,8 @@ import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
 from tests.support.cli_runs import refused
 from tests.support.plans import plan_text
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 FRAME = pd.DataFrame(
     {
         "home": [1, 1, 2, 3],

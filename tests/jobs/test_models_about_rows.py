@@ -6,6 +6,8 @@ import pytest
 
 import pdp_calibrate as pdp
 
+pytestmark = pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+
 HOMES = 60
 
 

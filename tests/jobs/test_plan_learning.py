@@ -154,3 +154,48 @@ def test_a_plan_without_a_ledger_counts_learning_too(folder):
     outcome = pdp.run_plan(pdp.read_plan(folder / "plan.toml"))
     assert [entry.kind for entry in outcome.ledger.history] == ["estimation", "release"]
     assert outcome.ledger.spent == pytest.approx(1.1, abs=1e-6)
+
+
+def test_a_plan_that_names_no_confidence_says_which_applied(folder):
+    model = '[model]\nkind = "gaussian"\npublic = true\nbounds = [0, 1]\n'
+    text = (
+        f'[data]\nfile = "survey.csv"\n{model}[budget]\nepsilon = 1\n'
+        '[[queries]]\nquery = "sum(mother, child)"\nepsilon = 1\n'
+    )
+    write(folder, text)
+    told = " ".join(fine(f"plan {folder}/plan.toml").out.split())
+    assert "The model was learned, covered at 0.95 over sampling." in told
+    assert "names no model.confidence. The default is 0.95 where a band is known" in told
+    assert "names no model.confidence" in " ".join(
+        fine(f"plan {folder}/plan.toml --check").out.split()
+    )
+    coverage = {}
+    for said in ('"none"', "0.9", "0.95"):
+        write(folder, text.replace(model, f"{model}confidence = {said}\n"))
+        assert "model.confidence" not in fine(f"plan {folder}/plan.toml").out
+        (one,) = fine(f"plan {folder}/plan.toml --json").json["releases"]
+        coverage[said] = one["release"]["calibration"]["model"]["coverage"]
+    assert coverage['"none"']["kind"] == "point"
+    assert [coverage[said]["confidence"] for said in ("0.9", "0.95")] == [0.9, 0.95]
+    for wrong in ('"all"', "1", "0", "true"):
+        write(folder, text.replace(model, f"{model}confidence = {wrong}\n"))
+        assert "model.confidence" in refused(f"plan {folder}/plan.toml")
+
+
+@pytest.mark.parametrize("kind", ["groups", "series"])
+def test_a_fit_that_must_cover_its_noise_is_refused_before_its_epsilon_is_spent(folder, kind):
+    rows = pd.DataFrame({"home": np.repeat(range(30), 2), "day": [0, 1] * 30, "pay": 0.5})
+    rows.to_csv(folder / "homes.csv", index=False)
+    data = {"file": "homes.csv", "groups": "home"} | (
+        {"order_by": "day"} if kind == "series" else {}
+    )
+    text = plan_text(
+        {"query": "sum(pay)", "epsilon": 0.6},
+        data=data,
+        model={"kind": kind, "epsilon": 0.5, "bounds": [0, 1], "confidence": "none"},
+        budget={"epsilon": 2.0, "ledger": "budget.json"},
+    )
+    write(folder, text)
+    for more in (" --check", ""):
+        assert "cover the noise" in refused(f"plan {folder}/plan.toml{more}")
+    assert not (folder / "budget.json").exists()

@@ -36,7 +36,7 @@ def likelihood_diameter(counts: FloatArray, confidence: float) -> float:
     The limit of each cross-ratio is the largest value in {P : 2Σ n·log(p̂/p) ≤ z²}, where z is the
     quantile of a standard normal variable. The counts must be positive.
     """
-    allowed = special.ndtri(confidence) ** 2 / 2
+    allowed = float(special.ndtri(confidence)) ** 2 / 2
     return max((_tilted(cells, allowed) for cells in _cross_ratios(counts)), default=0.0)
 
 
