@@ -87,7 +87,7 @@ def models() -> dict[str, Callable[[], Model]]:
             length=300, correlation=-0.6, bounds=(0, 1), variance=1.0
         ),
         "GaussianNetwork": lambda: pdp.GaussianNetwork(
-            precision=grid_precision(20, 20, -1.0), bounds=(0, 1)
+            precision=grid_precision(20, 20, -0.1), bounds=(0, 1)
         ),
         "Unknown": lambda: pdp.Unknown(size=30, domain=[0, 1, 4]),
         "Blocks": lambda: pdp.Blocks(models=[_table((2,) * 8), _table((3,) * 5)], counts=[2, 9]),
