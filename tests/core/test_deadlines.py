@@ -9,6 +9,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core import couplings, finite_noise, gaussian_mixtures
+from pdp_calibrate.families.network import elimination
+from tests.support.networks import grid_edges, ising_factors
 
 
 class Clock:
@@ -135,3 +137,41 @@ def test_laws_that_are_not_compared_are_bounded():
         atoms, first[0], second[0], above=1e-9, below=1e-9, deadline=-math.inf
     )
     assert ends == (math.inf, 0.0)
+
+
+def grid(side: int) -> pdp.Network:
+    return pdp.Network(
+        factors=ising_factors(grid_edges(side, side), 0.3),
+        domains={place: [0, 1] for place in range(side**2)},
+    )
+
+
+@pytest.mark.parametrize("adversaries", [pdp.Adversaries.all(), pdp.Adversaries.weakest()])
+def test_preparing_a_network_ends_at_the_deadline(monkeypatch, adversaries):
+    """A unit of work is a tuple summed out, or the order in which tuples are."""
+    asked = {"scale": 3.0, "adversaries": adversaries}
+    full = pdp.leakage(grid(12), pdp.Sum(), **asked)
+    coarse = pdp.leakage(grid(12), pdp.Sum(), time_limit=0.0, **asked)
+    assert coarse.value > full.value
+    ended = []
+    for reads in (1, 20, 300, 3_000):
+        clock = Clock(reads)
+        units = [(elimination._Fronts, "upwards"), (elimination, "least_fill")]
+        with monkeypatch.context() as patched:
+            begun = worked_after(patched, clock, units)
+            patched.setattr(time, "monotonic", clock)
+            found = pdp.leakage(grid(12), pdp.Sum(), time_limit=1.0, **asked)
+        assert len(begun) <= 1
+        assert full.lower * (1 - 1e-9) <= found.value <= coarse.value
+        ended.append(clock.is_over)
+    assert ended[:3] == [True] * 3
+
+
+def test_a_prepared_network_uses_the_time_of_a_later_search():
+    couplings = grid(12).couplings
+    budgets, targets = np.ones(144) / 3, range(144)
+    prepared = elimination.Elimination(couplings)
+    late = prepared.bounds(budgets, targets, deadline=-math.inf)
+    full = elimination.Elimination(couplings).bounds(budgets, targets)
+    assert late.max() > full.max()
+    assert np.array_equal(prepared.bounds(budgets, targets), full)

@@ -312,7 +312,7 @@ def test_a_stated_model_of_objects_keeps_its_domain():
 def test_questions_answered_together_count_objects_by_the_declared_labels():
     frame = pd.DataFrame({"g": [1, 1, 2], "x": pd.Series([1, "1", 1], dtype=object)})
     together = asked(frame, count_of(1), Question(kind="histogram", columns=("x",)), domain=[1, "1"])
-    assert [np.ravel(one).tolist() for one in together.values] == [[2], [2, 1]]
+    assert [np.ravel(one).tolist() for one in together.value] == [[2], [2, 1]]
 
 
 def test_a_function_that_an_engine_lacks_is_named_as_such():
