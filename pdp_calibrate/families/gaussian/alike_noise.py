@@ -337,15 +337,18 @@ class _SeriesSearch:
         if answers == 1:
             gain, condition = slope[..., 0] ** 2 / (spread[..., 0, 0] + noise), 1.0
         else:
-            metric = spread + noise * np.eye(answers)
-            solved = np.linalg.solve(metric, slope[..., np.newaxis])[..., 0]
-            gain = np.maximum((solved * slope).sum(axis=-1), 0.0)
             condition = 1 + np.trace(spread, axis1=-2, axis2=-1) / noise
-        values = self._width * np.sqrt(gain)
-        alone = self._width / math.sqrt(noise) * np.linalg.norm(slope, axis=-1)
         # The metric errs by at most `off` in any direction, a solution by its condition number.
         # Where that could be much, the data's own noise is not counted at all.
         loose = 2 * off / noise + 16 * answers**2 * UNIT_ROUNDOFF * condition
+        if answers > 1:
+            is_loose = (loose >= 1e-3)[..., np.newaxis, np.newaxis]
+            metric = np.where(is_loose, np.eye(answers), spread + noise * np.eye(answers))
+            solved = np.linalg.solve(metric, slope[..., np.newaxis])[..., 0]
+            gain = np.maximum((solved * slope).sum(axis=-1), 0.0)
+            gain[loose >= 1e-3] = 0.0
+        values = self._width * np.sqrt(gain)
+        alone = self._width / math.sqrt(noise) * np.linalg.norm(slope, axis=-1)
         uppers = np.where(loose < 1e-3, values * (1 + loose), alone * ROUND_UP)
         uppers += self._width / math.sqrt(noise) * math.sqrt(answers) * error * (1 + 1e-3)
         shares = 1 - (values / np.where(alone == 0, 1.0, alone)) ** 2
