@@ -9,6 +9,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core import couplings, finite_noise, gaussian_mixtures
+from pdp_calibrate.families.gaussian import alike_noise
 from pdp_calibrate.families.network import elimination
 from tests.support.networks import grid_edges, ising_factors
 
@@ -175,3 +176,23 @@ def test_a_prepared_network_uses_the_time_of_a_later_search():
     full = elimination.Elimination(couplings).bounds(budgets, targets)
     assert late.max() > full.max()
     assert np.array_equal(prepared.bounds(budgets, targets), full)
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+@pytest.mark.parametrize("delta", [{}, {"delta": 1e-6}])
+def test_a_series_is_searched_target_by_target_until_the_deadline(monkeypatch, answers, delta):
+    model = pdp.GaussianSeries(length=24, correlation=-0.6, bounds=(0, 1), variance=1.0)
+    sums = [pdp.Linear(weights=[1.0 + place % 7 for place in range(24)]), pdp.Sum()][:answers]
+    query, scale = (sums, [3.0] * 2) if answers == 2 else (sums[0], 3.0)
+    asked = {"scale": scale, "noise": "gaussian", **delta}
+    full = pdp.leakage(model, query, **asked)
+    for reads in (1, 5, 10, 22):
+        clock = Clock(reads)
+        with monkeypatch.context() as patched:
+            begun = worked_after(patched, clock, [(alike_noise._SeriesSearch, "_windows")])
+            patched.setattr(time, "monotonic", clock)
+            found = pdp.leakage(model, query, time_limit=1.0, **asked)
+        assert clock.is_over
+        assert len(begun) <= 1
+        assert full.value * (1 - 1e-12) <= found.value
+        assert found.lower <= full.lower * (1 + 1e-12)
