@@ -336,9 +336,7 @@ def _hashed(name: str, kind: nw.dtypes.DType, seed: int) -> nw.Expr:
     return (key * (seed % (_PRIME - 1) + 1) + seed // _PRIME % _PRIME) % _PRIME
 
 
-def _stated(
-    columns: Iterable[tuple[Column, Iterable[Hashable]]], name: str
-) -> Iterator[Hashable]:
+def _stated(columns: Iterable[tuple[Column, Iterable[Hashable]]], name: str) -> Iterator[Hashable]:
     """Return the values stated for a column, each once."""
     stated = (label for column, labels in columns if column.name == name for label in labels)
     return (label for label in dict.fromkeys(stated) if label is not None)

@@ -22,8 +22,8 @@ from pdp_calibrate.core.accuracy import checked_count, is_over_secret_count
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.row_query import ANY_RECORD
 from pdp_calibrate.core.query import Count, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.row_query import ANY_RECORD
 from pdp_calibrate.errors import (
     BudgetExceededError,
     LedgerError,

@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.deadlines [families]
 
-writes `results/deadlines.txt`, about all families if none is named. A timer reads the CPU time of the process when the limit is over;
-what it has used in the end counts as past it, on all threads together. A search that takes 20
-seconds more is given up. Every case runs once before with no time at all, for compiled code.
+writes `results/deadlines.txt`, about all families if none is named. A timer reads the CPU time of
+the process when the limit is over; what it has used in the end counts as past it, on all threads
+together. A search that takes 20 seconds more is given up. Every case runs once before with no time
+at all, for compiled code.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def test_objects_are_read_by_the_declared_labels(cells, expected, rule, make):
     """A cell that is none of them counts nowhere, and nothing is said about it."""
     column = pd.Series([None] * 4, dtype=object)
     for place, cell in enumerate(cells):
-        column.iat[place] = cell
+        column.array[place] = cell
     options = {"domain": [1, "1", 2], **rule}
     gaps = not rule and any(cell is None for cell in cells)
     labels = (1, "1", True) if make is of_pandas else (True,)  # each question takes Dask a second
@@ -311,7 +311,9 @@ def test_a_stated_model_of_objects_keeps_its_domain():
 
 def test_questions_answered_together_count_objects_by_the_declared_labels():
     frame = pd.DataFrame({"g": [1, 1, 2], "x": pd.Series([1, "1", 1], dtype=object)})
-    together = asked(frame, count_of(1), Question(kind="histogram", columns=("x",)), domain=[1, "1"])
+    together = asked(
+        frame, count_of(1), Question(kind="histogram", columns=("x",)), domain=[1, "1"]
+    )
     assert [np.ravel(one).tolist() for one in together.value] == [[2], [2, 1]]
 
 

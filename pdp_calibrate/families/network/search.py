@@ -324,9 +324,7 @@ def budget_bounds(
     if knowledge.fewest == knowledge.total - 1:
         return budgets
     elimination = prepared.elimination(knowledge.known or frozenset())
-    bounds = elimination.bounds(
-        budgets, knowledge.targets, enough=enough, deadline=deadline
-    )
+    bounds = elimination.bounds(budgets, knowledge.targets, enough=enough, deadline=deadline)
     if knowledge.known is None and knowledge.fewest > 0:
         # Known tuples do not move.
         moving = math.fsum(np.sort(budgets)[::-1][: knowledge.total - 1 - knowledge.fewest])
