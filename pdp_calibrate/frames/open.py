@@ -219,6 +219,34 @@ def is_object(frame: Any, name: str) -> bool:
     return bool(held[name].dtype == object)
 
 
+def with_places(frame: Any, places: Mapping[str, Mapping[Hashable, int]]) -> Any:
+    """Return a frame with numbers in the cells of object columns: the places of declared labels.
+
+    A cell that equals none of them, or that nothing can be compared with, has place 0; a missing
+    one stays missing. Engines would stop at some cells, such as arrays.
+    """
+    if not places:
+        return frame
+    held = _wrapped(frame).to_native()
+    found = {}
+    for name, labels in places.items():
+        column, place = held[name], functools.partial(_place, labels)
+        dask = nw.dependencies.is_dask_dataframe(held)
+        numbers = column.map(place, meta=(name, "int64")) if dask else column.map(place)
+        found[name] = numbers.astype("Int64").mask(numbers == _GAP)
+    return held.assign(**found)
+
+
+def _place(labels: Mapping[Hashable, int], cell: Any) -> int:
+    with contextlib.suppress(Exception):  # it cannot be hashed or compared
+        return _GAP if pd.api.types.is_scalar(cell) and pd.isna(cell) else labels.get(cell, 0)
+    return 0
+
+
+_GAP = -1
+"""In the place of a missing cell."""
+
+
 def refuse_mixed(frame: Any, name: Hashable | None) -> None:
     """Refuse a public column whose entries are of several types: 1 and "1" would be two keys."""
     held = None if name is None else in_memory(frame)

@@ -14,7 +14,7 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -23,13 +23,14 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import Column, RowQuery
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.open import (
     asks_the_engine,
     chosen,
     collected,
     column_name,
+    described,
     is_missing,
     is_object,
     kind_name,
@@ -39,6 +40,7 @@ from pdp_calibrate.frames.open import (
     refuse_mixed,
     refuse_words,
     rows_in,
+    with_places,
 )
 from pdp_calibrate.frames.order import GROUP, ORDER, Steps, Times, refuse_dask
 from pdp_calibrate.frames.sums import grid_exponent, real_values, unsigned
@@ -216,11 +218,20 @@ def _prepared(
     """Return for each row its group, whether it counts, its part from 1 (0: none) and its value."""
     order_by = None if times is None else times.column
     roles = [name for name in (groups, query.keep_by, order_by) if name is not None]
-    table, _, types = chosen(frame, [*query.columns, *roles])  # all of them must exist
-    objects = {name: nw.Object() for name in query.columns if is_object(frame, name)}
-    schema = {**types, **objects}
+    described(frame, [*query.columns, *roles])  # all of them must exist
     for name in [*roles, *query.public]:
         refuse_mixed(frame, name)
+    objects = [name for name in query.columns if is_object(frame, name)]
+    columns = [
+        *((one, one.values) for one in query.where),
+        *zip(query.by, query.labels, strict=True),
+    ]
+    places = {
+        name: {label: place for place, label in enumerate(_stated(columns, name), start=1)}
+        for name in {*objects} - {*map(column_name, roles)}
+    }
+    table, _, types = chosen(with_places(frame, places), [*query.columns, *roles])
+    schema = {**types, **dict.fromkeys(objects, nw.Object())}
     read = [name for name in query.columns if secret or name not in query.secret]
     named = None if groups is None else column_name(groups)
     group = nw.lit(0) if named is None else nw.col(named)
@@ -233,13 +244,10 @@ def _prepared(
         measured = [_UNTIMED, _OTHER, *steps.COLUMNS]
     unknown = [_flag(is_missing(name, schema[name])) for name in read if name not in query.missing]
     found: dict[str, nw.Expr] = {}  # which value of each condition a row has; 0 if none
-    columns = [
-        *((one, one.values) for one in query.where),
-        *zip(query.by, query.labels, strict=True),
-    ]
     for place, (column, labels) in enumerate(columns):
         if column.name in read:
-            codes = _codes(column.name, schema[column.name], labels, query)
+            own = places.get(column.name, {})
+            codes = _codes(column.name, schema[column.name], labels, query, places=own)
             found[f"__code{place}__"] = codes
     units, present = nw.lit(0), nw.lit(1)
     if query.value in read and secret:
@@ -328,10 +336,24 @@ def _hashed(name: str, kind: nw.dtypes.DType, seed: int) -> nw.Expr:
     return (key * (seed % (_PRIME - 1) + 1) + seed // _PRIME % _PRIME) % _PRIME
 
 
+def _stated(columns: Iterable[tuple[Column, Iterable[Hashable]]], name: str) -> Iterator[Hashable]:
+    """Return the values stated for a column, each once."""
+    stated = (label for column, labels in columns if column.name == name for label in labels)
+    return (label for label in dict.fromkeys(stated) if label is not None)
+
+
 def _codes(
-    name: str, kind: nw.dtypes.DType, labels: Iterable[Hashable], query: RowQuery
+    name: str,
+    kind: nw.dtypes.DType,
+    labels: Iterable[Hashable],
+    query: RowQuery,
+    *,
+    places: Mapping[Hashable, int],
 ) -> nw.Expr:
-    """Return for each row the place of its value among the labels, from 1; 0 for any other."""
+    """Return for each row the place of its value among the labels, from 1; 0 for any other.
+
+    Of an object column `places` are its cells, as `with_places` returns them.
+    """
     held, texts = nw.col(name), isinstance(kind, nw.Categorical | nw.Enum)
     if texts:
         held = held.cast(nw.String)
@@ -341,7 +363,7 @@ def _codes(
         if label is None:
             found.append(missing * place)
             continue
-        compared = _comparable(label, name, kind)
+        compared = places[label] if places else _comparable(label, name, kind)
         if compared in seen and compared is not _NOWHERE:
             raise ModelError(f"two of the values stated for column {name} are the same in it.")
         seen.add(compared)

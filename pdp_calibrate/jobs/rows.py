@@ -72,7 +72,8 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         independent=bool(job.options.get("independent")),
         every=job.options.get("every"),
     )
-    _refuse_undeclared(job, frame, [*where, *(one for one in asked.by if one.name in stated)])
+    tested = [*where, *(one for one in asked.by if one.name in stated)]
+    _refuse_undeclared(job, frame, tested, named=named)
     check_roles(list(asked.columns), groups=groups)
     check_roles(list(asked.secret), keep_by=asked.keep_by)
     if value is not None:
@@ -80,11 +81,19 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
     return asked
 
 
-def _refuse_undeclared(job: Job, frame: Any, columns: Iterable[Column]) -> None:
-    """Refuse values that a column cannot have, by what is declared about it or by its type."""
+def _refuse_undeclared(
+    job: Job, frame: Any, columns: Iterable[Column], *, named: Sequence[str]
+) -> None:
+    """Refuse values that a column cannot have, by what is declared about it or by its type.
+
+    One list of values for no column in particular is about those that the question names.
+    """
     for column in columns:
-        said = job.options.get("domains")
-        stated = said.get(column.name) if isinstance(said, Mapping) else None
+        said: Any = job.options.get("domains")
+        if isinstance(said, Mapping):
+            stated = said.get(column.name)
+        else:
+            stated = None if isinstance(said, str) or column.name not in named else said
         possible = values_of_type(frame, column.name)
         if stated is not None:
             possible = declared_values(frame, column.name, stated, option="domains")

@@ -23,6 +23,7 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Count, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.row_query import ANY_RECORD
 from pdp_calibrate.errors import (
     BudgetExceededError,
     LedgerError,
@@ -33,7 +34,7 @@ from pdp_calibrate.errors import (
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.long_answers import instances_in
-from pdp_calibrate.frames.open import check_roles, rows_in
+from pdp_calibrate.frames.open import check_roles, column_name, is_object, rows_in
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.model import (
@@ -154,7 +155,7 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
     rows
         Without a frame, how many independent instances an answer will be about.
     """
-    if job.asks_about_rows:
+    if _is_about_rows([job], frame, model):
         return rows_task(job, frame, model)
     value = value_column([job], model)
     columns: dict[str, Any] = {}
@@ -541,9 +542,9 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
         ledger = Ledger.open(plan.ledger or "", anchor=plan.anchor) if exists else None
         jobs = with_seeds(jobs, _past(ledger))
         model = model_of(plan.jobs[0], frame, ledger=ledger)
-        if ledger is not None and _is_about_rows(plan.jobs):
+        if ledger is not None and _is_about_rows(plan.jobs, frame, ledger.model):
             model = ledger.model
-    if _is_about_rows(plan.jobs):
+    if _is_about_rows(plan.jobs, frame, model):
         tasks = [rows_task(job, frame, model, whole=True) for job in jobs]
     else:
         value_column(plan.jobs, model)
@@ -565,17 +566,35 @@ def with_noise(job: Job, *, noise: Noise, delta: float | None) -> Job:
     return dataclasses.replace(job, options=cast("Options", said))
 
 
-def _is_about_rows(jobs: Sequence[Job]) -> bool:
-    """Whether several columns are asked about, of which nothing is assumed: in one job, or in all.
+def _is_about_rows(jobs: Sequence[Job], frame: Any, model: Model | None) -> bool:
+    """Whether jobs are about rows of several columns, or count an object column.
 
-    One budget for all of them needs one model, which is then that of whole households.
+    One budget for several columns needs one model, which is then that of whole households. Cells of
+    an object column may be anything, so that no domain covers them by type: they are compared with
+    the declared labels, and one that is none of them counts nowhere.
     """
     together = Job(
         questions=tuple(question for job in jobs for question in job.questions),
         options=jobs[0].options,
         learning=jobs[0].learning,
     )
-    return together.asks_about_rows or any(job.asks_about_rows for job in jobs)
+    if together.asks_about_rows or any(job.asks_about_rows for job in jobs):
+        return True
+    if model is not None and (not model.covers_any_dependence or {*model.domains} != {ANY_RECORD}):
+        return False
+    return any(_counts_objects(job, frame) for job in jobs)
+
+
+def _counts_objects(job: Job, frame: Any) -> bool:
+    """Whether values of an object column are counted, under no stated or learned model."""
+    if frame is None or not job.is_long or job.learns or job.assumes:
+        return False
+    if {"model", "bounds"} & set(job.options):
+        return False
+    counted = [one for one in job.questions if one.kind in ("count", "histogram")]
+    named = [column for one in counted for column in one.columns or ()]
+    refuse_absent(frame, named)
+    return any(is_object(frame, column_name(name)) for name in named)
 
 
 def _has_begun(plan: Plan) -> bool:

@@ -4,9 +4,11 @@ What is refused depends on types and on public columns, never on a secret cell.
 """
 
 import datetime as dt
+import itertools
 from decimal import Decimal
 from fractions import Fraction
 
+import dask
 import dask.dataframe as dd
 import duckdb
 import numpy as np
@@ -23,6 +25,9 @@ from pdp_calibrate.frames.open import asks_the_engine
 from pdp_calibrate.frames.order import clamped_sums_by_rank
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.frames.sums import clamped_sums
+from pdp_calibrate.jobs.grammar import Question
+from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.run import run
 
 ENGINES = {
     "pandas": pa.Table.to_pandas,
@@ -199,27 +204,117 @@ def test_public_keys_of_several_types_are_refused(keys):
     assert fine.pdp.count({"y": 1.0}, **asked).value.to_dict() == {1: 2, 2.5: 1}
 
 
+class Unwilling:
+    """An object that cannot be hashed, compared or shown."""
+
+    def __eq__(self, other):
+        raise ValueError("record 9731")
+
+    __hash__ = None
+    __repr__ = __bool__ = __eq__
+
+
+def of_pandas(column):
+    return pd.DataFrame({"g": [1, 1, 2, 3], "x": column})
+
+
+def of_dask(column):
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_pandas(of_pandas(column), npartitions=2)
+
+
+def count_of(label):
+    return Question(kind="count", columns=("x",), values=(label,))
+
+
+def asked(frame, *questions, **options):
+    return run(Job(questions=questions, options={"groups": "g", "epsilon": 1e6, **options}), frame)
+
+
+@pytest.mark.parametrize("make", [of_pandas, of_dask])
+@pytest.mark.parametrize("rule", [{"missing": "zero"}, {}], ids=["with a rule", "without"])
 @pytest.mark.parametrize(
-    "cells",
+    ("cells", "expected"),
     [
-        [1, 1, 1, 2],
-        [1, "1", 1, 2],
-        ["1", "1", "1", "2"],
-        ["1", 1, b"1", frozenset({1})],
-        [None, None, None, None],
-        [dt.date(2026, 1, 1), 1, "a", 2.5],
+        ([1, 1, 1, 2], [3, 0, 1]),
+        ([1, "1", 1, 2], [2, 1, 1]),
+        (["1", "1", "1", "2"], [0, 3, 0]),
+        (["1", 1, b"1", frozenset({1})], [1, 1, 0]),
+        ([dt.date(2026, 1, 1), 1, "a", 2.5], [1, 0, 0]),
+        ([1, [1], 1, (1,)], [2, 0, 0]),
+        ([1, {}, {1}, 2], [1, 0, 1]),
+        ([1, np.array([1, 2]), np.array([1]), "1"], [1, 1, 0]),
+        ([Decimal("sNaN"), Decimal(1), 1.0, np.int8(2)], [2, 0, 1]),
+        ([Unwilling(), 1, pd.Timestamp("2026-01-01", tz="UTC"), 2], [1, 0, 1]),
+        ([pd.Series([1, 2]), pd.DataFrame({"a": [1]}), 1, "1"], [1, 1, 0]),
+        ([True, 1, Fraction(1), -1], [3, 0, 0]),
+        ([None, float("nan"), pd.NA, 1], [1, 0, 0]),
     ],
-)
-def test_objects_are_read_by_the_declared_labels(cells):
+)  # fmt: skip
+def test_objects_are_read_by_the_declared_labels(cells, expected, rule, make):
     """A cell that is none of them counts nowhere, and nothing is said about it."""
-    column = pd.Series(cells, dtype=object)
-    frame = pd.DataFrame({"g": [1, 1, 2, 3], "x": column})
-    options = {"missing": "zero", "groups": "g", "epsilon": 1e6}
-    for label in (1, "1", True):
-        truth = sum(cell == label for cell in cells)
-        assert frame.pdp.count({"x": label}, **options).value == truth
-    found = frame.pdp.histogram("x", domains={"x": [1, "1", 2]}, **options).value
-    assert found.to_list() == [sum(cell == label for cell in cells) for label in (1, "1", 2)]
+    column = pd.Series([None] * 4, dtype=object)
+    for place, cell in enumerate(cells):
+        column.array[place] = cell
+    options = {"domain": [1, "1", 2], **rule}
+    gaps = not rule and any(cell is None for cell in cells)
+    labels = (1, "1", True) if make is of_pandas else (True,)  # each question takes Dask a second
+    for label in labels:
+        truth = expected[label == "1"]
+        if gaps:
+            with pytest.raises(pdp.ModelError, match="no rule was given"):
+                asked(make(column), count_of(label), **options)
+        else:
+            assert asked(make(column), count_of(label), **options).value == truth
+    if rule:
+        found = asked(make(column), Question(kind="histogram", columns=("x",)), **options)
+        assert found.value.to_list() == expected
+    with pytest.raises(pdp.QueryError, match="7 is no possible value"):
+        asked(make(column), count_of(7), **options)
+
+
+@pytest.mark.parametrize("labels", [[1], [1, "1"], [1, "1", 2]])
+@pytest.mark.parametrize("question", ["count", "histogram"])
+def test_the_scale_of_objects_covers_households_that_differ_in_any_cell(question, labels):
+    """All frames with two households, of a person and of two, against all of one other household.
+
+    Among the cells are one that no label equals, and one that is of a type of its own.
+    """
+    cells = [*labels, "none of them", b"1"]
+    counted = labels[:1] if question == "count" else labels
+    moved = 0
+    for size in (1, 2):
+        for before, after in itertools.product(itertools.product(cells, repeat=size), repeat=2):
+            moved = max(moved, sum(abs(before.count(one) - after.count(one)) for one in counted))
+    frame = pd.DataFrame({"g": [1, 2, 2], "x": pd.Series(["none of them", 1, b"1"], dtype=object)})
+    asked = "count(x = 1)" if question == "count" else "histogram(x)"
+    options = {"groups": "g", "domain": labels, "epsilon": 0.5}
+    found = frame.pdp.calibrate(asked, **options)
+    assert moved == (2 if len(counted) == 1 else 4)
+    assert found.scale == pytest.approx(moved / 0.5)
+    assert found.scale * 0.5 >= moved
+    ledger = pdp.Ledger(found.model, epsilon=1.0)
+    again = {**options, "ledger": ledger}
+    if question == "count":
+        frame.pdp.count("x", values=[1], **again)
+    else:
+        frame.pdp.histogram("x", **again)
+    assert ledger.spent == pytest.approx(0.5)
+
+
+def test_a_stated_model_of_objects_keeps_its_domain():
+    frame = pd.DataFrame({"g": [1, 1, 2], "x": pd.Series([1, "1", 1], dtype=object)})
+    model = pdp.Blocks(models=[pdp.Unknown(size=n, domain=[0, 1]) for n in (1, 2)])
+    with pytest.raises(pdp.ModelError, match="none of those that are possible"):
+        frame.pdp.count("x", values=[1], groups="g", model=model, epsilon=1.0)
+
+
+def test_questions_answered_together_count_objects_by_the_declared_labels():
+    frame = pd.DataFrame({"g": [1, 1, 2], "x": pd.Series([1, "1", 1], dtype=object)})
+    together = asked(
+        frame, count_of(1), Question(kind="histogram", columns=("x",)), domain=[1, "1"]
+    )
+    assert [np.ravel(one).tolist() for one in together.value] == [[2], [2, 1]]
 
 
 def test_a_function_that_an_engine_lacks_is_named_as_such():

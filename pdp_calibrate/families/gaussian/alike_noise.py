@@ -29,6 +29,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,7 +109,10 @@ class AlikeNoiseEngine(Engine):
             attained = self._problem.model.variance is None  # type: ignore[attr-defined]
             return self._clamped.search(scale, deadline=limits.deadline, attained=attained)
         if self._search is not None:
-            return self._named(*self._search.worst(noise_in(self._units, scale)))
+            noise = noise_in(self._units, scale)
+            if isinstance(self._search, _SeriesSearch):
+                return self._named(*self._search.worst(noise, limits.deadline))
+            return self._named(*self._search.worst(noise))
         if self._shifts is not None:
             # Too large to search: if the data's own noise is ignored, the squared shifts add up.
             return self._shifts.search(scale, deadline=limits.deadline)
@@ -297,12 +301,16 @@ class _SeriesSearch:
         self._right = _Sides.of(rows, phi)
         self._left = _Sides.of(rows[:, ::-1], phi)
 
-    def worst(self, noise: float) -> tuple[Bracket, float]:
+    def worst(self, noise: float, deadline: float) -> tuple[Bracket, float]:
         """Bracket the largest μ at a variance of the noise, and return the data's share of it."""
         size = self._rows.shape[1]
         upper, lower, share = 0.0, 0.0, 0.0
         target, unknown = self._knowledge.knowing_least
-        for attacked in self._knowledge.targets:
+        for place, attacked in enumerate(self._knowledge.targets):
+            if time.monotonic() > deadline:
+                rest = list(self._knowledge.targets[place:])
+                upper = max(upper, float(self._coarsely(noise)[rest].max()))
+                break
             values, uppers, shares = self._windows(attacked, noise)
             upper = max(upper, float(uppers.max()))
             # Unknown points beyond the window's ends would add further noise to the answer: only
@@ -321,6 +329,14 @@ class _SeriesSearch:
         )  # fmt: skip
         return found, share
 
+    def _coarsely(self, noise: float) -> FloatArray:
+        """Bound μ about every target whatever is known; the data's own noise is not counted."""
+        here = np.linalg.norm(self._rows, axis=0)
+        longest = here * (1 + 16 * UNIT_ROUNDOFF * self._rows.shape[0])
+        for side in (self._left.longest[::-1], self._right.longest):
+            longest = longest + side
+        return np.asarray(self._width / math.sqrt(noise) * longest * (1 + 1e-12))
+
     def _windows(self, target: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return μ, its upper end and the data's share, by the distances a and b of known points.
 
@@ -337,15 +353,18 @@ class _SeriesSearch:
         if answers == 1:
             gain, condition = slope[..., 0] ** 2 / (spread[..., 0, 0] + noise), 1.0
         else:
-            metric = spread + noise * np.eye(answers)
-            solved = np.linalg.solve(metric, slope[..., np.newaxis])[..., 0]
-            gain = np.maximum((solved * slope).sum(axis=-1), 0.0)
             condition = 1 + np.trace(spread, axis1=-2, axis2=-1) / noise
-        values = self._width * np.sqrt(gain)
-        alone = self._width / math.sqrt(noise) * np.linalg.norm(slope, axis=-1)
         # The metric errs by at most `off` in any direction, a solution by its condition number.
         # Where that could be much, the data's own noise is not counted at all.
         loose = 2 * off / noise + 16 * answers**2 * UNIT_ROUNDOFF * condition
+        if answers > 1:
+            is_loose = (loose >= 1e-3)[..., np.newaxis, np.newaxis]
+            metric = np.where(is_loose, np.eye(answers), spread + noise * np.eye(answers))
+            solved = np.linalg.solve(metric, slope[..., np.newaxis])[..., 0]
+            gain = np.maximum((solved * slope).sum(axis=-1), 0.0)
+            gain[loose >= 1e-3] = 0.0
+        values = self._width * np.sqrt(gain)
+        alone = self._width / math.sqrt(noise) * np.linalg.norm(slope, axis=-1)
         uppers = np.where(loose < 1e-3, values * (1 + loose), alone * ROUND_UP)
         uppers += self._width / math.sqrt(noise) * math.sqrt(answers) * error * (1 + 1e-3)
         shares = 1 - (values / np.where(alone == 0, 1.0, alone)) ** 2
@@ -385,6 +404,13 @@ class _Sides:
     """Rounding error of any β_b."""
     off: FloatArray
     """Rounding error of V_b in any direction."""
+
+    @property
+    def longest(self) -> FloatArray:
+        """An upper end of |β_b| about each target, whatever the distance b."""
+        lengths = np.linalg.norm(self.slopes, axis=-1)
+        errors = math.sqrt(self.slopes.shape[-1]) * self.errors
+        return np.asarray((lengths + errors).max(axis=1))
 
     @classmethod
     def of(cls, rows: FloatArray, phi: float) -> _Sides:

@@ -34,7 +34,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -130,6 +131,10 @@ class _Front(NamedTuple):
     """Where their budgets stand in the program."""
 
 
+class _TimeIsUp(Exception):  # noqa: N818 (nothing went wrong)
+    """The deadline has passed before a program was complete."""
+
+
 class _Fronts:
     """All fronts of one order.
 
@@ -140,10 +145,14 @@ class _Fronts:
     order
         The tuples that take part, in the order in which they are summed out; every tuple coupled
         with one of them must be among them.
+    deadline
+        When to give up, by raising `_TimeIsUp`, between one tuple and the next.
     """
 
-    def __init__(self, couplings: Couplings, order: Sequence[int]) -> None:
-        self.order, self._size = order, couplings.size
+    def __init__(
+        self, couplings: Couplings, order: Sequence[int], *, deadline: float = math.inf
+    ) -> None:
+        self.order, self._size, self._deadline = order, couplings.size, deadline
         self.program = Program()
         rank = {place: number for number, place in enumerate(order)}
         neighbours = couplings.neighbours
@@ -209,6 +218,13 @@ class _Fronts:
             front = self.summed_out(front, away)
         self.program.end_with(int(front.slots[0]), self.order[number])
 
+    def _in_time(self, numbers: Iterable[int]) -> Iterator[int]:
+        """Return the numbers of tuples until the deadline passes."""
+        for number in numbers:
+            if time.monotonic() > self._deadline:
+                raise _TimeIsUp
+            yield number
+
     def upwards(self, number: int, below: Sequence[_Front]) -> _Front:
         """Return what a front leaves to the one above it."""
         return self.summed_out(self.together(self.own(number), below), 0)
@@ -230,7 +246,7 @@ class _Fronts:
 
         waiting = self._up_to(number)
         slots = self.program.new(len(self.order) - number)
-        for left in range(number, len(self.order)):
+        for left in self._in_time(range(number, len(self.order))):
             place = self.order[left]
             self.program.start_with(int(slots[left - number]), place)
             self.program.end_with(int(slots[left - number]), place)
@@ -247,7 +263,7 @@ class _Fronts:
     def _up_to(self, number: int) -> dict[int, list[_Front]]:
         """Sum out the first tuples; return what they leave, by the first tuple it is left to."""
         waiting: dict[int, list[_Front]] = {}
-        for done in range(number):
+        for done in self._in_time(range(number)):
             said = self.upwards(done, waiting.pop(done, []))
             if len(said.members):
                 waiting.setdefault(int(said.members[0]), []).append(said)
@@ -256,11 +272,11 @@ class _Fronts:
     def each(self, targets: frozenset[int]) -> Program:
         """Sum out all but the target, for every target, by two passes along the tree of fronts."""
         said: dict[int, _Front] = {}
-        for number in range(len(self.order)):
+        for number in self._in_time(range(len(self.order))):
             said[number] = self.upwards(number, [said[child] for child in self.children[number]])
         wanted = self._above(targets)
         heard: dict[int, _Front] = {}  # what all tuples that are not below a front leave to it
-        for number in reversed(range(len(self.order))):
+        for number in self._in_time(reversed(range(len(self.order)))):
             if not wanted[number]:
                 continue
             front = self.own(number)
@@ -383,13 +399,19 @@ class Elimination:
 
     def __init__(self, couplings: Couplings) -> None:
         self.couplings = couplings
-        self._all: list[Program] | None = None
+        self._all: list[Program] = []
+        self._waiting = [one for one in reversed(couplings.components) if len(one) > 1]
         self._refined: dict[int, tuple[_Neighbourhood | None, Program] | None] = {}
         self._around: dict[int, _Neighbourhood] = {}
         self._work_left = ELIMINATION_REFINED
 
     def bounds(
-        self, budgets: FloatArray, targets: Sequence[int], *, enough: float = 0.0
+        self,
+        budgets: FloatArray,
+        targets: Sequence[int],
+        *,
+        enough: float = 0.0,
+        deadline: float = math.inf,
     ) -> FloatArray:
         """Bound the leakage about every target, whatever adversaries know.
 
@@ -401,6 +423,8 @@ class Elimination:
             The tuples that bounds are needed for.
         enough
             Bounds below this need not be lowered.
+        deadline
+            When to stop lowering bounds.
 
         Returns
         -------
@@ -411,36 +435,44 @@ class Elimination:
         if self.couplings.is_forest:
             return self.couplings.forest_bounds(budgets)
         found = self.couplings.merged_bounds(budgets)
-        if len(targets) > 1 or self._refinement(targets[0]) is None:
-            for program in self._passes():
+        if len(targets) > 1 or self._refinement(targets[0], deadline) is None:
+            for program in self._passes(deadline):
                 for place, bound in program.bounds(budgets, compiled=self._compiled).items():
                     found[place] = min(found[place], bound)
-        self._refine(found, budgets, targets, enough)
+        self._refine(found, budgets, targets, enough, deadline)
         return found
 
     @property
     def _compiled(self) -> bool:
         return self.couplings.size > COMPILED_NETWORK
 
-    def _passes(self) -> list[Program]:
-        """Return the programs of all targets at once, component by component."""
-        if self._all is None:
-            self._all = []
-            for together in self.couplings.components:
-                if len(together) > 1:
-                    fronts = _Fronts(self.couplings, least_fill(self.couplings, together))
-                    if fronts.work_about_each <= ELIMINATION_EACH:
-                        self._all.append(fronts.each(frozenset(together)))
+    def _passes(self, deadline: float) -> list[Program]:
+        """Return the programs of all targets at once, component by component, as time allows."""
+        while self._waiting and time.monotonic() <= deadline:
+            together = self._waiting[-1]
+            order = least_fill(self.couplings, together)
+            fronts = _Fronts(self.couplings, order, deadline=deadline)
+            if fronts.work_about_each <= ELIMINATION_EACH:
+                try:
+                    self._all.append(fronts.each(frozenset(together)))
+                except _TimeIsUp:
+                    break
+            self._waiting.pop()
         return self._all
 
     def _refine(
-        self, found: FloatArray, budgets: FloatArray, targets: Sequence[int], enough: float
+        self,
+        found: FloatArray,
+        budgets: FloatArray,
+        targets: Sequence[int],
+        enough: float,
+        deadline: float,
     ) -> None:
         """Lower the largest bounds, one by one, until the largest of all is as low as it gets."""
         passed: dict[int, FloatArray] = {}
 
         def lowered(target: int) -> float | None:
-            refined = self._refinement(target)
+            refined = self._refinement(target, deadline)
             if refined is None:
                 return None
             around, program = refined
@@ -453,37 +485,50 @@ class Elimination:
                 given = passed[id(around)]
             return program.bounds(given, compiled=self._compiled)[target]
 
-        lower_largest(found, targets, lowered, enough=enough)
+        lower_largest(
+            found, targets, lowered, enough=enough, is_over=lambda: time.monotonic() > deadline
+        )
 
-    def _refinement(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
-        """Return the program of one target; None where it would take too much work."""
+    def _refinement(
+        self, target: int, deadline: float
+    ) -> tuple[_Neighbourhood | None, Program] | None:
+        """Return the program of one target; None where it would take too much work or time."""
         if target not in self._refined:
-            self._refined[target] = None
-            if self._work_left > 0:
-                self._refined[target] = self._farthest_first(target)
+            found, work_left = None, self._work_left
+            if work_left > 0:
+                try:
+                    found = self._farthest_first(target, deadline)
+                except _TimeIsUp:
+                    self._work_left = work_left  # a later call may have more time
+                    return None
+            self._refined[target] = found
         return self._refined[target]
 
-    def _farthest_first(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
+    def _farthest_first(
+        self, target: int, deadline: float
+    ) -> tuple[_Neighbourhood | None, Program] | None:
         order = farthest_first(self.couplings, target)
         around: _Neighbourhood | None = None
         couplings = self.couplings
         if len(order) > 2 * NEIGHBOURHOOD:
-            around = self._around.get(target) or self._neighbourhood(target, order)
+            around = self._around.get(target) or self._neighbourhood(target, order, deadline)
             if around is None:
                 return None
             couplings = around.couplings
             left = set(around.program.places)
             order = [place for place in order if place in left]
-        fronts = _Fronts(couplings, order)
+        fronts = _Fronts(couplings, order, deadline=deadline)
         if not self._is_affordable(fronts):
             return None
         return around, fronts.last()
 
-    def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
+    def _neighbourhood(
+        self, center: int, order: Sequence[int], deadline: float
+    ) -> _Neighbourhood | None:
         """Sum out all tuples except this many nearest to the center."""
         distances = self.couplings.distances(center)
         last = sorted(distances.values())[NEIGHBOURHOOD - 1]
-        fronts = _Fronts(self.couplings, order)
+        fronts = _Fronts(self.couplings, order, deadline=deadline)
         if not self._is_affordable(fronts):
             return None
         far = sum(1 for place in order if distances[place] > last)

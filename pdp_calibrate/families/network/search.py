@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -131,13 +132,20 @@ class NetworkEngine(Engine):
             return best
         with np.errstate(over="ignore"):  # then refused
             budgets = contributions.tuple_ranges() / scale
-        bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
+        bounds = budget_bounds(
+            self.prepared,
+            self.problem,
+            budgets,
+            enough=limits.incumbent,
+            deadline=limits.deadline,
+        )
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
         # Adversaries who cannot learn more than this need not be distinguished.
         if best is not None:
             limits = limits.above(best.upper)
-        associated = None if self._in_table else self._associated(scale)
+        late = time.monotonic() > limits.deadline  # sums over a large network take a while
+        associated = None if self._in_table or late else self._associated(scale)
         if associated is not None:
             return associated
         find = self._searched if self._in_table else self._between
@@ -180,12 +188,16 @@ class NetworkEngine(Engine):
             return about.engine.bracket(scale, deadline=limits.deadline)
         if self.prepared.layers is not None:
             return self.prepared.layers.best_limit(self.problem, scale)
-        return self._limits(scale, target)
+        return self._limits(scale, target, limits)
 
-    def _limits(self, scale: float, target: int) -> Bracket:
+    def _limits(self, scale: float, target: int, limits: Limits) -> Bracket:
         """Return the leakage about a target in the limits r → ±∞."""
         knowledge, best = self.problem.knowledge, self.problem.nobody()
+        if time.monotonic() > limits.deadline:
+            return best
         for known in self.prepared.moments.events(knowledge, target):
+            if time.monotonic() > limits.deadline:
+                break
             sums = self.prepared.moments.given(known, target)
             limit = best_limit(sums, self.problem.contributions, scale, [target])
             if limit is not None and limit.gain - limit.error > best.lower:
@@ -283,7 +295,12 @@ class NetworkEngine(Engine):
 
 
 def budget_bounds(
-    prepared: Preparation, problem: Problem, budgets: FloatArray, *, enough: float = 0.0
+    prepared: Preparation,
+    problem: Problem,
+    budgets: FloatArray,
+    *,
+    enough: float = 0.0,
+    deadline: float = math.inf,
 ) -> FloatArray:
     """Bound the leakage about every tuple by the budgets spent on each.
 
@@ -297,6 +314,8 @@ def budget_bounds(
         ε_j of every tuple: Σ_m LS_j(f_m)/λ_m, and the plain-DP budgets of other mechanisms.
     enough
         Bounds below this need not be lowered.
+    deadline
+        When to stop lowering them.
     """
     knowledge = problem.knowledge
     if not budgets.max(initial=0.0) < _LARGEST / len(budgets):
@@ -305,7 +324,7 @@ def budget_bounds(
     if knowledge.fewest == knowledge.total - 1:
         return budgets
     elimination = prepared.elimination(knowledge.known or frozenset())
-    bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
+    bounds = elimination.bounds(budgets, knowledge.targets, enough=enough, deadline=deadline)
     if knowledge.known is None and knowledge.fewest > 0:
         # Known tuples do not move.
         moving = math.fsum(np.sort(budgets)[::-1][: knowledge.total - 1 - knowledge.fewest])

@@ -269,3 +269,17 @@ def test_several_answers_over_a_range_cover_every_correlation_in_it(scale):
     ]
     assert found.upper >= math.sqrt(max(every))
     assert found.lower <= math.sqrt(max(every)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-14, 1e-6])
+@pytest.mark.parametrize("length", [9, 30])
+def test_two_answers_with_next_to_no_noise_leak_what_plain_dp_says(length, scale):
+    """Who knows all others faces no other noise; the metric of who does not is nearly singular."""
+    model = pdp.GaussianSeries(length=length, correlation=-0.6, bounds=(0, 1), variance=1.0)
+    queries = [pdp.Sum(), pdp.Linear(weights=[1.0 + place % 7 for place in range(length)])]
+    leak = pdp.leakage(model, queries, scale=[scale, scale], noise="gaussian")
+    truth = np.sqrt(1 + 49) / scale
+    assert leak.lower == pytest.approx(truth)
+    assert truth <= leak.value <= 1.02 * truth
+    with pytest.raises(pdp.PdpError, match="Raise the scale"):
+        pdp.leakage(model, queries, scale=[scale, scale], noise="gaussian", delta=1e-6)
