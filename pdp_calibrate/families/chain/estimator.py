@@ -128,8 +128,9 @@ class MarkovChainEstimator(SeriesEstimator):
     Notes
     -----
     A state that was never left says nothing about what follows it. From public rows that raises;
-    from private ones nothing may depend on a row: a value outside `states` is not counted, and what
-    was never seen leads to the noise of group privacy. With `epsilon` it is the noisy counts that
+    from private ones nothing may depend on a row: a value that is missing or outside `states` is not
+    counted, and what was never seen leads to the noise of group privacy. Who has a row at which time
+    is public: times that repeat or leave gaps raise. With `epsilon` it is the noisy counts that
     decide.
 
     Examples
@@ -278,15 +279,21 @@ class MarkovChainEstimator(SeriesEstimator):
         if found.noise_scale:
             diameter = noisy_diameter(found.moves, found.noise_scale, confidence)
         elif is_bounded:
-            diameter = self._diameter(found, confidence, exact=exact)
+            diameter = self._diameter(
+                found, confidence, length=max(series.lengths), exact=exact
+            )
         if must_bound and diameter == math.inf:
             raise ModelError(_NOT_BOUNDED)
         return self._mixing(found.states, diameter)
 
-    def _diameter(self, found: _Counts, confidence: float, *, exact: bool) -> float:
-        """Return the upper limit of the diameter of a step."""
+    def _diameter(
+        self, found: _Counts, confidence: float, *, length: int, exact: bool
+    ) -> float:
+        """Return the upper limit of the diameter of a step; `length` is that of the longest."""
         diameter = math.inf
+        # A state that was not counted breaks a series into several.
         is_single = found.starts is not None and found.starts.sum() == 1
+        is_single = is_single and found.moves.sum() + 1 == length
         if len(found.states) == 2 and found.starts is not None and is_single:
             low, high = series_interval(found.moves, int(found.starts[1]), confidence)
             diameter = max(high, -low)
