@@ -33,12 +33,6 @@ Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 
 _METHODS: tuple[str, ...] = get_args(Method)
 
-_CLIPPED = (
-    "Every row is assumed to lie inside the bounds of its columns: values outside were clipped, and"
-    " what that changes is not covered."
-)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEstimator(FrameEstimator):
     """Estimate a multivariate normal law from independent rows.
@@ -64,9 +58,9 @@ class GaussianEstimator(FrameEstimator):
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
         Values are clipped to their bounds, noise goes on means of values and of products; the
         relative error of the covariance grows with the square of the number of columns. The set is
-        a Loewner ball that covers the noise too, and noise too large to rule anything out raises;
-        what clipping changes is not covered: choose bounds that hold all values. Sample covariance
-        only.
+        a Loewner ball that covers the noise and the clipping too, as far as the noisy moments show
+        how far the bounds are: bounds a few standard deviations away from the means are needed. What
+        rules nothing out raises. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical. Of private rows none is refused for what it holds: a cell
@@ -115,7 +109,7 @@ class GaussianEstimator(FrameEstimator):
             frame = within_reach(frame, self._ranges(frame))
         if epsilon is not None:
             self.diagnostics_ = None
-            covered = self._coverage(sure, notes=(_CLIPPED,))
+            covered = self._coverage(sure)
             return self._fit_privately(frame, epsilon, sure).with_coverage(covered)
         ranges = tuple(self._ranges(frame).values())
         moments = moments_of(frame) if self._may_test else moments_of_any(frame, ranges)
