@@ -96,12 +96,12 @@ def moments_of(frame: Any) -> Moments:
 def moments_of_any(frame: Any, bounds: Sequence[tuple[float, float]]) -> Moments:
     """Compute the moments of all columns of a frame of private rows, whatever it holds.
 
-    So that no covariance is singular, and none is refused, a billionth is added to each variance,
-    and the square of a billionth of the width of the bounds.
+    So that no covariance is singular, and none is refused, 1e-10 of each variance is added to it,
+    and the square of 1e-12 of the width of the bounds.
     """
     found = centred_products(frame, refuse_constant=False)
     widths = np.array([high / 2 - low / 2 for low, high in bounds]) * 2
-    least = np.diagonal(found.centred) * 1e-9 + found.rows * (1e-9 * widths) ** 2
+    least = np.diagonal(found.centred) * 1e-10 + found.rows * (1e-12 * widths) ** 2
     centred = found.centred + np.diag(least)
     return _moments(frame, dataclasses.replace(found, centred=centred), private=True)
 

@@ -30,7 +30,7 @@ class ArrayGaussian(pdp.GaussianEstimator):
     def fit(self, X, y=None):  # noqa: N803
         rows = numbers(X)
         if self.epsilon is not None:  # of few rows nothing is learned under this noise
-            rows = np.tile(rows, (60, 1))
+            rows = np.tile(rows, (600, 1))
         return super().fit(pd.DataFrame(rows).rename(columns=str), y)
 
 

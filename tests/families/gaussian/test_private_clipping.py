@@ -6,7 +6,6 @@ import pytest
 from scipy import integrate, stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core import noise
 from pdp_calibrate.families.gaussian import private_moments
 
 NAMES = ["a", "b", "c"]
@@ -87,9 +86,8 @@ def test_the_set_covers_the_truth_whatever_was_clipped(bound):
     assert model.radius > sampled
 
 
-def test_one_column_beside_its_bound_is_enough_to_be_refused(monkeypatch):
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, scale: list(answers))
+def test_one_column_beside_its_bound_is_enough_to_be_refused():
     frame = pd.DataFrame(drawn(np.random.default_rng(4), 20_000), columns=NAMES)
     bounds = {"a": (-5, 5), "b": (-5, 5), "c": (0, 10)}  # half of all values of c are below 0
     with pytest.raises(pdp.ModelError, match="the bounds cut off too much"):
-        pdp.GaussianEstimator(bounds=bounds, epsilon=1.0).fit(frame)
+        pdp.GaussianEstimator(bounds=bounds, epsilon=1e7).fit(frame)
