@@ -47,9 +47,7 @@ _CELLS_AT_ONCE = 4096  # combinations of values that an engine returns at most, 
 
 
 @asks_the_engine
-def contingency(
-    frame: Any, columns: Sequence[Hashable], *, gaps: bool = False
-) -> Counter[Key]:
+def contingency(frame: Any, columns: Sequence[Hashable], *, gaps: bool = False) -> Counter[Key]:
     """Count how often each combination of values occurs in the columns. One pass.
 
     Missing cells raise, or with `gaps` count as `MISSING`.

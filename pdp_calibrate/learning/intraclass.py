@@ -99,9 +99,7 @@ class Intraclass:
         return most if above(most) >= 0 else float(brentq(above, least, most, xtol=1e-10))
 
 
-def intraclass(
-    frame: Any, *, value: Hashable, by: Hashable, refuse: bool = True
-) -> Intraclass:
+def intraclass(frame: Any, *, value: Hashable, by: Hashable, refuse: bool = True) -> Intraclass:
     """Estimate the correlation between members of one group.
 
     Parameters

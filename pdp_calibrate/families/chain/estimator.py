@@ -15,6 +15,7 @@ from pdp_calibrate.core.model import Domain, Model, checked_domain, model_named
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.limits import (
     certain_diameter,
+    drowns_in_noise,
     filled,
     likelihood_diameter,
     noisy_diameter,
@@ -268,6 +269,14 @@ class MarkovChainEstimator(SeriesEstimator):
         if max(series.lengths) == 1 or number == 1:  # no neighbours to depend on
             return self._mixing(found.states, 0.0)
         if found.noise_scale:
+            kept = self.max_length or max(series.lengths)
+            steps = sum(n * (min(size, kept) - 1) for size, n in series.lengths.items())
+            if drowns_in_noise(steps, number, found.noise_scale):
+                raise ModelError(
+                    f"{steps} transitions between {number} states are too few for noise of scale"
+                    f" {found.noise_scale:.4g} on each count: what is learned would be noise. More"
+                    " series, a larger epsilon or a smaller max_length help."
+                )
             is_bounded = tells_rows_from_noise(found.moves, found.noise_scale)
         else:
             is_bounded = bool(np.all(found.moves.sum(axis=1) > 0))
@@ -279,16 +288,12 @@ class MarkovChainEstimator(SeriesEstimator):
         if found.noise_scale:
             diameter = noisy_diameter(found.moves, found.noise_scale, confidence)
         elif is_bounded:
-            diameter = self._diameter(
-                found, confidence, length=max(series.lengths), exact=exact
-            )
+            diameter = self._diameter(found, confidence, length=max(series.lengths), exact=exact)
         if must_bound and diameter == math.inf:
             raise ModelError(_NOT_BOUNDED)
         return self._mixing(found.states, diameter)
 
-    def _diameter(
-        self, found: _Counts, confidence: float, *, length: int, exact: bool
-    ) -> float:
+    def _diameter(self, found: _Counts, confidence: float, *, length: int, exact: bool) -> float:
         """Return the upper limit of the diameter of a step; `length` is that of the longest."""
         diameter = math.inf
         # A state that was not counted breaks a series into several.

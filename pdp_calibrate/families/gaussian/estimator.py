@@ -33,6 +33,7 @@ Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 
 _METHODS: tuple[str, ...] = get_args(Method)
 
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEstimator(FrameEstimator):
     """Estimate a multivariate normal law from independent rows.

@@ -189,9 +189,7 @@ class TableEstimator(FrameEstimator):
         """Count combinations of values; of private rows none is refused."""
         return contingency(frame, names, gaps=not self._may_test)
 
-    def _cells(
-        self, frame: Any, names: Sequence[Hashable], domains: Sequence[Domain]
-    ) -> IntArray:
+    def _cells(self, frame: Any, names: Sequence[Hashable], domains: Sequence[Domain]) -> IntArray:
         """Count the cells of a table of some columns."""
         counts = self._counts(frame, names)
         return cell_counts(counts, names, domains, refuse=self._may_test)

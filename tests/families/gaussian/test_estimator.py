@@ -35,13 +35,17 @@ def test_the_sample_covariance():
 @pytest.mark.parametrize(("method", "function"), [("ledoit-wolf", ledoit_wolf), ("oas", oas)])
 def test_shrinkage_happens_on_standardised_columns(method, function):
     data = frame(60)
-    model = pdp.GaussianEstimator(covariance=method, bounds=BOUNDS, source="public").fit(data).model_
+    model = (
+        pdp.GaussianEstimator(covariance=method, bounds=BOUNDS, source="public").fit(data).model_
+    )
     standard = (data - data.mean()) / data.std()
     expected = function(standard.to_numpy())[0] * 60 / 59 * np.outer(data.std(), data.std())
     np.testing.assert_allclose(model.covariance, expected, rtol=1e-9)
     np.testing.assert_allclose(np.sqrt(np.diagonal(model.covariance)), data.std(), rtol=1e-9)
     other = frame(60, units=(1.0, 100.0, 1e-6))
-    shrunk = pdp.GaussianEstimator(covariance=method, bounds=BOUNDS, source="public").fit(other).model_
+    shrunk = (
+        pdp.GaussianEstimator(covariance=method, bounds=BOUNDS, source="public").fit(other).model_
+    )
     units = np.array([1.0, 100.0, 1e-6])
     np.testing.assert_allclose(shrunk.covariance, expected * np.outer(units, units), rtol=1e-9)
 
