@@ -1,8 +1,8 @@
 """Whether releases calibrated on learned models keep their promise under the truth.
 
-Run `python -m tests.benchmarks.learning [section …] [--seed N] [--lines 3,7-12] [--fits N]` from the
-project root; lines of another run are added to the result. For each estimator,
-truth, number of units H and ε of the fit, many frames are drawn from the truth and learned from. A
+Run `python -m tests.benchmarks.learning [section …] [--seed N] [--lines 3,7-12] [--fits N]` from
+the project root; lines of another run are added to the result. For each estimator, truth, number of
+units H and ε of the fit, many frames are drawn from the truth and learned from. A
 release is calibrated to 1 on each model; what its scale leaks under the truth is more than 1 in the
 share reported as misses (5 % are allowed at .95). Beside it: the median of the scale over that of
 the truth itself. Sections are modules `learning_<section>` with a function `cases`, which yields

@@ -88,7 +88,7 @@ def named(case):
 
 @pytest.mark.parametrize("case", PRIVATE + NOISY, ids=named)
 def test_a_unit_changes_no_error_and_no_warning(case, monkeypatch):
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, scale: list(answers))
+    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
     kind, changes = case
     estimator = LEARNED[kind].set_params(**changes)
     try:

@@ -129,10 +129,11 @@ class MarkovChainEstimator(SeriesEstimator):
     Notes
     -----
     A state that was never left says nothing about what follows it. From public rows that raises;
-    from private ones nothing may depend on a row: a value that is missing or outside `states` is not
-    counted, and what was never seen leads to the noise of group privacy. Who has a row at which time
-    is public: times that repeat or leave gaps raise. With `epsilon` it is the noisy counts that
-    decide.
+    from private ones nothing may depend on a row: a value that is missing or outside `states` is
+    not counted, and what was never seen leads to the noise of group privacy. Who has a row at which
+    time is public: times that repeat or leave gaps raise. With `epsilon` it is the noisy counts
+    that decide, and the number of transitions, which is public, whether they are too few for the
+    noise.
 
     Examples
     --------

@@ -44,8 +44,9 @@ class GaussianEstimator(FrameEstimator):
         ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
         ``"graphical-lasso"`` (cross-validated, which needs the rows in memory; where it does not
         converge, public rows raise, and of private ones Ledoit and Wolf's is taken), all on
-        standardised columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no confidence is
-        asked for, or where there are fewer than two rows more than columns and none is given.
+        standardised columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no
+        confidence is asked for, or where there are fewer than two rows more than columns and none
+        is given.
     bounds
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
@@ -60,8 +61,8 @@ class GaussianEstimator(FrameEstimator):
         Values are clipped to their bounds, noise goes on means of values and of products; the
         relative error of the covariance grows with the square of the number of columns. The set is
         a Loewner ball that covers the noise and the clipping too, as far as the noisy moments show
-        how far the bounds are: bounds a few standard deviations away from the means are needed. What
-        rules nothing out raises. Sample covariance only.
+        how far the bounds are: bounds a few standard deviations away from the means are needed.
+        What rules nothing out raises. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical. Of private rows none is refused for what it holds: a cell

@@ -10,19 +10,9 @@ most (n+2)·A − (1 + 1/n)·A²/2, whose largest value is Δ = n(n+2)²/(2(n+1)
 bounding every number separately gives. With y in whole steps of 1/R all sums are whole numbers in
 units of 1/R², and Δ·R² is their sensitivity.
 
-**Clipping.** The rows that are added up are Y = clip(X), X Gaussian. With the nearer bound b
-deviations σ away from the mean, clipping Y further, to b deviations on both sides, lowers its
-variance: Var Y ≥ σ²·V(b), V(b) = Var clip(Z, ±b) for standard normal Z. And the mean of Y is at
-most σ·e(b) from that of X towards the other bound, e(b) = E(Z−b)₊. So
-
-    (1 − |E Y|)/sd Y  ≤  H(b) = (b + e(b))/√V(b),
-
-which increases for b ≥ 1; for b ≤ 1 the left side is below 1.5, for any other bound. Where it is
-certainly more, it says how far the bounds are, from the noisy moments alone. What is cut off, X − Y,
-then has a moment generating function of its square in closed form, and Chernoff's bound limits its
-sample variance to τ²σ². As standard deviations in a sample obey the triangle inequality, the
-deviation of any combination of the columns of Y is off by at most κ = √(n/λ)·τ/(g − τ) of itself,
-where λ is the least eigenvalue of the correlation of Y, and g·σ the least sample deviation of X.
+**Clipping.** Theorem 35 (docs/theory). The rows that are added up are Y = clip(X), X Gaussian. How
+many deviations of X the nearer bound of a column is away is bounded from below by (1 − |E Y|)/sd Y,
+so by the noisy moments alone. That bounds what clipping cuts off.
 """
 
 from __future__ import annotations
@@ -40,7 +30,6 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.sets import LoewnerBall
 from pdp_calibrate.learning.private_sums import noisy_sums, resolution, whole_steps
-
 
 _FAR = 1.6  # (1 − |E Y|)/sd Y above which the bounds are more than a deviation away
 _FARTHEST = 30.0  # deviations: no normal variable is so far from its mean

@@ -74,7 +74,7 @@ def test_bounds_that_cut_off_much_are_refused(epsilon):
 
 @pytest.mark.parametrize("bound", [2.0, 2.5, 3.0, 5.0])
 def test_the_set_covers_the_truth_whatever_was_clipped(bound):
-    """Without noise the clipped covariance is off by more than the sample explains; it is inside."""
+    """Without noise the set is wider than the sample explains, and holds the truth."""
     rng = np.random.default_rng(3)
     estimator = pdp.GaussianEstimator(bounds=(-bound, bound), epsilon=1e7)
     for _ in range(10):
