@@ -16,7 +16,7 @@ CITED = {
 }
 
 
-NUMBERS = list(range(1, 35))
+NUMBERS = list(range(1, 36))
 
 
 def statements():
