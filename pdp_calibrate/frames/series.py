@@ -287,4 +287,4 @@ def refuse_infinite_values(table: nw.LazyFrame[Any], value: str) -> None:
     """Raise for values that are not finite; missing ones have been refused before."""
     most = one_row(table.select(nw.col(VALUE).abs().max().alias("most")))["most"]
     if most is None or not math.isfinite(most):
-        raise ModelError(f"column {value} must be finite.")
+        raise ModelError(f"column {value} has infinite cells; it must be finite.")

@@ -61,7 +61,7 @@ class Powers:
 
 
 UNTESTED = Powers(rows=0, squares=0.0, cubes=0.0, fourths=0.0)
-"""For values many of which are clipped: only whether there are two of them is looked at."""
+"""For values many of which are clipped: all that counts is whether there are two of them."""
 
 
 def warn_of_groups(

@@ -177,7 +177,7 @@ def numbers_of(
             raise ModelError(f"column {name} must hold numbers, got {kind_name(column.dtype)}.")
         cells = np.asarray(column.to_numpy(), dtype=np.float64)
         if not np.all(np.isfinite(cells)):
-            raise ModelError(f"column {name} must be finite.")
+            raise ModelError(f"column {name} has infinite cells; it must be finite.")
         arrays.append(cells)
     return tuple(table.columns), np.column_stack(arrays)
 

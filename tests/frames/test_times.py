@@ -197,24 +197,24 @@ def test_private_learning_sorts_by_time_too():
             value="up",
             by="who",
             order_by="when",
-            states=[0, 1],
+            states=[0, 1, 2],
             epsilon=1e6,
-            max_length=2,
+            max_length=4,
             **options,
         )
-        return estimator.fit(frame).model_.models[0].transition
+        return estimator.fit(frame).model_.models[0].counts
 
-    # In time every series goes from 0 to 1; in text order from 1 to 0.
+    # In time every series goes from 0 to 1; in text order, where it begins with 1, never.
     frame = pd.DataFrame(
         {
-            "who": np.repeat(np.arange(50), 2),
-            "when": ["31/01/2024", "01/02/2024"] * 50,
-            "up": [0, 1] * 50,
+            "who": np.repeat(np.arange(50), 4),
+            "when": ["31/01/2024", "01/02/2024", "02/02/2024", "03/02/2024"] * 50,
+            "up": [0, 1, 2, 0] * 50,
         }
     )
     with pytest.raises(pdp.ModelError, match="ISO 8601"):
         fitted(frame)
-    assert fitted(frame, time_format="%d/%m/%Y")[0, 1] > 0.9
+    assert fitted(frame, time_format="%d/%m/%Y")[0, 1] == pytest.approx(50, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -258,15 +258,15 @@ class _PairFit:
         """Return the law, halves as rows and columns, and the logarithm of its constant."""
         alone, couplings = parameters[: self.width], np.zeros(self.width**2)
         couplings[self.upper] = parameters[self.width :]
-        couplings = couplings.reshape(self.width, self.width)
+        square = couplings.reshape(self.width, self.width)
         here, there = slice(None, self.split), slice(self.split, None)
 
         def within(half: FloatArray, part: slice) -> FloatArray:
             return np.asarray(
-                half @ alone[part] + np.sum((half @ couplings[part, part]) * half, axis=1)
+                half @ alone[part] + np.sum((half @ square[part, part]) * half, axis=1)
             )
 
-        logs = self.left @ couplings[here, there] @ self.right.T
+        logs = self.left @ square[here, there] @ self.right.T
         logs += within(self.left, here)[:, np.newaxis] + within(self.right, there)
         peak = float(logs.max())
         np.exp(logs - peak, out=logs)
