@@ -29,6 +29,7 @@ from pdp_calibrate.frames.columns import GROUPS
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.frames.open import check_roles, in_memory
 from pdp_calibrate.frames.products import share_at_ends
+from pdp_calibrate.frames.recoded import as_yes_or_no, within_reach
 from pdp_calibrate.learning.base import (
     CONFIDENCE,
     FitTest,
@@ -146,7 +147,11 @@ class GroupEstimator(LongFrameEstimator):
     max_group_size
         The public limit on the size of a group; larger ones raise.
     source
-        ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+        ``private`` if the rows are secret (calibrations will warn), ``public`` if not. Of private
+        rows none is refused for what it holds: for ``binary``, numbers above one half count as one
+        and everything else, missing values too, as zero; for ``gaussian``, a value that is missing,
+        not finite or more than a million widths of the bounds away counts as their middle, which
+        nothing covers. Groups, persons and roles are public.
     by
         Another name for `groups`.
 
@@ -205,7 +210,9 @@ class GroupEstimator(LongFrameEstimator):
     def _fit_binary(self, frame: Any, epsilon: float | None) -> Model:
         sure = confidence_for(self.confidence, epsilon=epsilon)
         checked_positive(self.smoothing, "smoothing")
-        totals = group_totals(frame, self._unit, self.value, clip=not self._may_test)
+        if not self._may_test:
+            frame = as_yes_or_no(frame, self.value)
+        totals = group_totals(frame, self._unit, self.value)
         sizes: Counter[int] = Counter()
         for (size, _), number in totals.items():
             sizes[size] += number
@@ -250,6 +257,8 @@ class GroupEstimator(LongFrameEstimator):
         sure = confidence_for(self.confidence, epsilon=epsilon)
         checked_lowest(self.lowest)
         self.exchangeability_test_ = self.intraclass_ = None
+        if not self._may_test:
+            frame = within_reach(frame, {self.value: bounds})
         if self._may_test:
             by_moments = share_at_ends(frame, self.value, bounds) <= AT_AN_END
         else:
@@ -286,7 +295,7 @@ class GroupEstimator(LongFrameEstimator):
     def _analysed(self, frame: Any) -> Intraclass:
         """Return the analysis of variance, by role where there are roles; refuse hidden ones."""
         if self.role is None and not (self._may_test and in_memory(frame) is not None):
-            return intraclass(frame, value=self.value, by=self._unit)
+            return intraclass(frame, value=self.value, by=self._unit, refuse=self._may_test)
         if self._may_test:
             frame = brought_into_memory(frame, [self.value, self._unit, self.role])
         units = units_of(frame, by=self._unit)
@@ -294,7 +303,9 @@ class GroupEstimator(LongFrameEstimator):
         values = values - values.mean()
         if self.role is not None:
             roles = codes_of(frame, self.role)[units.order]
-            return intraclass_by_role(values, units.numbers, roles, self.value)
+            return intraclass_by_role(
+                values, units.numbers, roles, self.value, refuse=self._may_test
+            )
         found = intraclass(frame, value=self.value, by=self._unit)
         if order_matters(values, units.numbers) < _ORDER:
             raise ModelError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import narwhals as nw
 import numpy as np
@@ -39,17 +39,24 @@ _COUNTED_BY_PLACE = (
 _SPARSE = 4  # keys are counted in an array if their range is at most this many times the rows
 
 
+MISSING: Final = type("Missing", (), {"__repr__": lambda _: "missing"})()
+"""A cell that is missing, in counts of private rows: no value, and no state."""
+
+
 _CELLS_AT_ONCE = 4096  # combinations of values that an engine returns at most, to count columns
 
 
 @asks_the_engine
-def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
-    """Count how often each combination of values occurs in the columns. One pass."""
+def contingency(frame: Any, columns: Sequence[Hashable], *, gaps: bool = False) -> Counter[Key]:
+    """Count how often each combination of values occurs in the columns. One pass.
+
+    Missing cells raise, or with `gaps` count as `MISSING`.
+    """
     table, names, schema = chosen(frame, columns)
     for name in names:
         refuse_lists(frame, name, schema[name])
     counted = collected(table.group_by(*names).agg(nw.len().alias("__count__")))
-    return counts_in(counted, {name: schema[name] for name in names})
+    return counts_in(counted, {name: schema[name] for name in names}, gaps=gaps)
 
 
 @asks_the_engine
@@ -80,8 +87,13 @@ def _holds_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> bool:
     )
 
 
-def counts_in(counted: nw.DataFrame[Any], kinds: dict[str, nw.dtypes.DType]) -> Counter[Key]:
-    """Read a small frame of keys and their ``__count__``; refuse missing and mixed keys."""
+def counts_in(
+    counted: nw.DataFrame[Any], kinds: dict[str, nw.dtypes.DType], *, gaps: bool = False
+) -> Counter[Key]:
+    """Read a small frame of keys and their ``__count__``; refuse missing and mixed keys.
+
+    With `gaps` neither is refused, and a missing key is `MISSING`.
+    """
     counts = [int(count) for count in counted["__count__"].to_list()]
     refuse_empty(sum(counts))
     keys: list[list[Hashable]] = []
@@ -91,9 +103,13 @@ def counts_in(counted: nw.DataFrame[Any], kinds: dict[str, nw.dtypes.DType]) -> 
         if column.dtype.is_float():
             not_numbers = column.is_nan().fill_null(value=True).to_list()
             missing = [one or other for one, other in zip(missing, not_numbers, strict=True)]
-        refuse_missing(name, sum(n for n, is_gap in zip(counts, missing, strict=True) if is_gap))
-        values = [plain(value) for value in column.to_list()]
-        if is_number(kind) and any(isinstance(value, str) for value in values):
+        if not gaps:
+            refuse_missing(name, sum(n for n, gap in zip(counts, missing, strict=True) if gap))
+        values = [
+            MISSING if gap else plain(value)
+            for value, gap in zip(column.to_list(), missing, strict=True)
+        ]
+        if not gaps and is_number(kind) and any(isinstance(value, str) for value in values):
             raise ModelError(f"column {name} is said to hold {kind}, but some parts hold text.")
         keys.append(values)
     found: Counter[Key] = Counter()
@@ -166,14 +182,8 @@ def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[
 
 
 @asks_the_engine
-def group_totals(
-    frame: Any, by: str, value: str, *, clip: bool = False
-) -> Counter[tuple[int, int]]:
-    """Count the groups with each size and number of ones, from a long frame of zeros and ones.
-
-    Other numbers raise, or with `clip` count as the nearer of the two: of private rows even an
-    error would say something.
-    """
+def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
     table, _, schema = chosen(frame, [by, value])
     refuse_mixed(frame, by)
     gap = is_missing(value, schema[value])
@@ -181,11 +191,10 @@ def group_totals(
         check_complete(table, [by, value], schema)
         raise ModelError(f"column {value} must hold only 0 and 1.")
     number = nw.col(value).cast(nw.Float64)
-    held = (number > 0.5).cast(nw.Float64) if clip else number
     groups = (
         table.select(
             by,
-            held.alias("__ones__"),
+            number.alias("__ones__"),
             gap.cast(nw.Int64).alias("__gaps__"),
             (~((number == 0) | (number == 1))).cast(nw.Int64).alias("__others__"),
         )
@@ -213,7 +222,7 @@ def group_totals(
     refuse_empty(len(rows))
     refuse_missing(by, sum(row[3] for row in rows))
     refuse_missing(value, sum(row[4] for row in rows))
-    if not clip and any(row[5] for row in rows):
+    if any(row[5] for row in rows):
         raise ModelError(f"column {value} must hold only 0 and 1.")
     return Counter({(int(size), int(ones)): int(count) for size, ones, count, *_ in rows})
 

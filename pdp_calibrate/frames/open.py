@@ -110,14 +110,14 @@ def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
 def _wrapped(frame: Any) -> Any:
     """Return a frame of any library, lazy or not, as narwhals holds it."""
     try:
-        return nw.from_native(_named_by_text(frame))
+        return nw.from_native(named_by_text(frame))
     except TypeError as error:
         raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
     except nw.exceptions.DuplicateError:
         raise ModelError("the columns of the frame must have different names.") from None
 
 
-def _named_by_text(frame: Any) -> Any:
+def named_by_text(frame: Any) -> Any:
     """Return a pandas frame whose column names are numbers, such as 0, 1, 2, with text names."""
     if not nw.dependencies.is_pandas_like_dataframe(frame):
         return frame
@@ -153,14 +153,14 @@ def columns_of(frame: Any) -> list[str]:
 @asks_the_engine
 def selected(frame: Any, columns: Sequence[str]) -> Any:
     """Return the frame with these columns alone, as its own library holds it."""
-    return nw.from_native(_named_by_text(frame)).select(*columns).to_native()
+    return nw.from_native(named_by_text(frame)).select(*columns).to_native()
 
 
 @asks_the_engine
 def under_name(frame: Any, column: Hashable, name: Hashable) -> Any:
     """Return one column of a frame under another name, as its own library holds it."""
     chosen(frame, [column])  # refuses one that is not there
-    held = nw.from_native(_named_by_text(frame))
+    held = nw.from_native(named_by_text(frame))
     return held.select(nw.col(column_name(column)).alias(column_name(name))).to_native()
 
 

@@ -25,6 +25,7 @@ from pdp_calibrate.frames.open import (
     check_roles,
     chosen,
     collected,
+    column_name,
     how_many,
     in_memory,
     is_missing,
@@ -317,8 +318,11 @@ def series_in(
     by: Hashable | None,
     order_by: Hashable | None,
     time_format: str | None,
+    gaps: bool = False,
 ) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int, Times]:
     """Return what `ordered` does, and how the times were read.
+
+    Missing values raise, unless `gaps`.
 
     Without `by` all rows are one group. Without `order_by` rows keep their order, which only a
     frame in memory has. Text is read as times, by `time_format` or ISO 8601.
@@ -339,7 +343,7 @@ def series_in(
     table, names, schema = chosen(frame, list(columns.values()))
     refuse_mixed(frame, by)
     refuse_dask(table)
-    rows = check_complete(table, names, schema)
+    rows = check_complete(table, [n for n in names if not gaps or n != column_name(value)], schema)
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
     table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
     kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}

@@ -58,11 +58,11 @@ class Products:
 
 
 @asks_the_engine
-def centred_products(frame: Any) -> Products:
+def centred_products(frame: Any, *, refuse_constant: bool = True) -> Products:
     """Sum the products of all pairs of columns.
 
-    Raises `ModelError` naming the column for missing, infinite or non-numeric cells and for a
-    column that does not vary. No cell value appears in a message.
+    Raises `ModelError` naming the column for missing, infinite or non-numeric cells and, unless
+    `refuse_constant` is False, for a column that does not vary. No cell value appears in a message.
     """
     names = columns_of(frame)
     if not names:
@@ -99,7 +99,7 @@ def centred_products(frame: Any) -> Products:
     rows, mean, products = well_centred(summed, typical(table, names))
     spread = np.sqrt(np.maximum(np.diagonal(products), 0.0) / rows)
     for name, deviation, level in zip(names, spread, mean, strict=True):
-        if not deviation > _ROUNDING * abs(level):
+        if refuse_constant and not deviation > _ROUNDING * abs(level):
             raise ModelError(f"column {name} does not vary; leave it out.")
     return Products(names=tuple(names), rows=rows, mean=mean, centred=products)
 

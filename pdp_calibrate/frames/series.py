@@ -14,14 +14,22 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.frames.counts import group_sizes
-from pdp_calibrate.frames.open import asks_the_engine, collected, how_many, one_row, refuse_words
+from pdp_calibrate.frames.counts import MISSING, group_sizes
+from pdp_calibrate.frames.open import (
+    asks_the_engine,
+    collected,
+    how_many,
+    is_missing,
+    one_row,
+    refuse_words,
+)
 from pdp_calibrate.frames.order import GROUP, ORDER, VALUE, before, check_times, series_in
 
 _LONGEST_RUN = 3
 
 
 _EARLIER = [f"__{lag}__" for lag in range(_LONGEST_RUN)]  # lag 0 is the value itself
+_THERE = [f"__there{lag}__" for lag in range(_LONGEST_RUN)]  # whether there is a row so early
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +64,17 @@ def ordered_series(
     by: str | None,
     order_by: str | None,
     time_format: str | None = None,
+    gaps: bool = False,
 ) -> OrderedSeries:
     """Check a long frame of series, which need not be sorted.
 
     Without `order_by` rows keep their order; its text is read by `time_format`, or as ISO 8601.
+    Missing values raise, or with `gaps` count as `MISSING`.
     Raises for times that occur twice in a series, and for gaps: steps longer than one and a half
     times the shortest one.
     """
     table, kinds, _, times = series_in(
-        frame, value, by=by, order_by=order_by, time_format=time_format
+        frame, value, by=by, order_by=order_by, time_format=time_format, gaps=gaps
     )
     if order_by is not None:
         check_times(table, times)
@@ -79,13 +89,25 @@ def ordered_series(
 
 @asks_the_engine
 def _triples(series: OrderedSeries) -> Counter[tuple[Hashable, ...]]:
-    runs = series.table.select(*(before(VALUE, lag).alias(_EARLIER[lag]) for lag in (2, 1)), VALUE)
-    runs = runs.select(*_EARLIER[:0:-1], nw.col(VALUE).alias(_EARLIER[0]))
-    counted = collected(runs.group_by(*reversed(_EARLIER)).agg(nw.len().alias("__count__")))
+    table = series.table.with_columns(nw.lit(1).alias("__one__"))
+    runs = table.select(
+        *(before(VALUE, lag).alias(_EARLIER[lag]) for lag in (2, 1)),
+        nw.col(VALUE).alias(_EARLIER[0]),
+        *(before("__one__", lag).alias(_THERE[lag]) for lag in (2, 1)),
+        nw.col("__one__").alias(_THERE[0]),
+    )
+    counted = collected(runs.group_by(*_EARLIER, *_THERE).agg(nw.len().alias("__count__")))
     columns = []
-    for name in reversed(_EARLIER):
-        held, absent = counted[name].to_list(), counted[name].is_null().to_list()
-        columns.append([None if gap else plain(one) for one, gap in zip(held, absent, strict=True)])
+    for name, there in zip(reversed(_EARLIER), reversed(_THERE), strict=True):
+        held = [plain(one) for one in counted[name].to_list()]
+        gaps = counted.select(is_missing(name, counted[name].dtype))[name].to_list()
+        before_it = counted[there].is_null().to_list()
+        columns.append(
+            [
+                None if earlier else MISSING if gap else one
+                for one, gap, earlier in zip(held, gaps, before_it, strict=True)
+            ]
+        )
     found: Counter[tuple[Hashable, ...]] = Counter()
     for run, count in zip(zip(*columns, strict=True), counted["__count__"].to_list(), strict=True):
         found[run] += int(count)
@@ -102,8 +124,8 @@ def runs(series: OrderedSeries, length: int) -> Counter[tuple[Hashable, ...]]:
 
 
 def values_in(series: OrderedSeries) -> list[Hashable]:
-    """Return the distinct values."""
-    return list(dict.fromkeys(run[-1] for run in series.triples))
+    """Return the distinct values that are not missing."""
+    return list(dict.fromkeys(run[-1] for run in series.triples if run[-1] is not MISSING))
 
 
 def first_values(series: OrderedSeries) -> Counter[Hashable]:
@@ -265,4 +287,4 @@ def refuse_infinite_values(table: nw.LazyFrame[Any], value: str) -> None:
     """Raise for values that are not finite; missing ones have been refused before."""
     most = one_row(table.select(nw.col(VALUE).abs().max().alias("most")))["most"]
     if most is None or not math.isfinite(most):
-        raise ModelError(f"column {value} must be finite.")
+        raise ModelError(f"column {value} has infinite cells; it must be finite.")

@@ -175,7 +175,9 @@ class SeriesEstimator(LongFrameEstimator):
         return {"order_by": self.order_by, "time_format": self.time_format}
 
     def _series(self, frame: Any) -> OrderedSeries:
-        return ordered_series(frame, self.value, by=self._unit, **self._times())
+        """Check the series; of private rows no value is refused, not even for being missing."""
+        gaps = not self._may_test
+        return ordered_series(frame, self.value, by=self._unit, gaps=gaps, **self._times())
 
     def _units(self, frame: Any) -> Units:
         return units_of(frame, by=self._unit, **self._times())

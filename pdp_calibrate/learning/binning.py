@@ -37,12 +37,13 @@ def representatives(edges: Edges) -> tuple[float, ...]:
 
 
 @asks_the_engine
-def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
+def binned(frame: Any, bins: Mapping[Hashable, Edges], *, refuse: bool = True) -> Any:
     """Replace the values of binned columns by the middle of their bin.
 
     A bin includes its lower edge and not its upper one, except the last, which includes both.
     Raises, naming the column, for columns that are not numeric and for values outside all bins;
-    missing cells stay missing.
+    missing cells stay missing. If not `refuse`, values outside all bins belong to the nearest, and
+    missing cells to the first.
     """
     if not bins:
         return frame
@@ -63,8 +64,11 @@ def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
         missing = column.is_null()
         if dtype.is_float():
             missing = missing | column.is_nan()
+        absent: Any = nw.lit(None, nw.Float64)
+        if not refuse:
+            absent = nw.lit(representatives(edges)[0])
         outside = ((column < edges[0]) | (column > edges[-1])) & ~missing
-        if one_row(table.lazy().select(how_many(outside).alias("outside")))["outside"]:
+        if refuse and one_row(table.lazy().select(how_many(outside).alias("outside")))["outside"]:
             raise ModelError(
                 f"column {name} has values outside its bins, which range from {edges[0]:g} to"
                 f" {edges[-1]:g}; add public edges that cover every possible value."
@@ -74,6 +78,6 @@ def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
         for low, middle in zip(edges[1:-1], middles[1:], strict=True):
             chosen = nw.when(column >= low).then(nw.lit(middle)).otherwise(chosen)
         table = table.with_columns(
-            nw.when(~missing).then(chosen).otherwise(nw.lit(None, nw.Float64)).alias(str(name))
+            nw.when(~missing).then(chosen).otherwise(absent).alias(str(name))
         )
     return nw.to_native(table)

@@ -99,7 +99,7 @@ class Intraclass:
         return most if above(most) >= 0 else float(brentq(above, least, most, xtol=1e-10))
 
 
-def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
+def intraclass(frame: Any, *, value: Hashable, by: Hashable, refuse: bool = True) -> Intraclass:
     """Estimate the correlation between members of one group.
 
     Parameters
@@ -110,6 +110,9 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
         The column of values.
     by
         The column that names the group.
+    refuse
+        Whether to raise where values do not vary inside groups. Of private rows that would say
+        something about them: their correlation is then as large as can be.
 
     Examples
     --------
@@ -118,11 +121,16 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     >>> round(intraclass(twins, value="height", by="pair").correlation, 3)
     0.977
     """
-    return intraclass_of(group_moments(frame, value=value, by=by), value)
+    return intraclass_of(group_moments(frame, value=value, by=by), value, refuse=refuse)
 
 
 def intraclass_by_role(
-    values: FloatArray, units: IntArray, roles: IntArray, name: Hashable
+    values: FloatArray,
+    units: IntArray,
+    roles: IntArray,
+    name: Hashable,
+    *,
+    refuse: bool = True,
 ) -> Intraclass:
     """Estimate the correlation where every role may have a mean of its own.
 
@@ -140,6 +148,8 @@ def intraclass_by_role(
         The role of each, numbered from 0.
     name
         The column of values.
+    refuse
+        As for `intraclass`.
     """
     members = np.bincount(units)
     held = np.zeros((len(members), int(roles.max()) + 1), dtype=np.int64)
@@ -162,12 +172,10 @@ def intraclass_by_role(
             "no two groups hold the same roles, so that what a role does cannot be told from"
             " correlation: leave role= out, or join roles."
         )
-    if not within > 0:
-        raise ModelError(f"the values of {name} do not vary inside groups; correlation is 1.")
     average = sum(size * number for size, number in by_role.items()) / groups
-    ratio = (between / groups) / (within / free)
+    correlation, ratio = _correlation(between / groups, within / free, average, name, refuse=refuse)
     return Intraclass(
-        correlation=(ratio - 1) / (ratio + average - 1),
+        correlation=correlation,
         ratio=ratio,
         between=groups,
         within=free,
@@ -206,7 +214,21 @@ def order_matters(values: FloatArray, units: IntArray) -> float:
     return float(fisher.sf(explained / free / (left / rest), free, rest))
 
 
-def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intraclass:
+def _correlation(
+    between: float, within: float, average: float, name: Hashable, *, refuse: bool
+) -> tuple[float, float]:
+    """Return the correlation and the ratio of mean squares; raise where there is none within."""
+    if within > 0:
+        ratio = between / within
+        return (ratio - 1) / (ratio + average - 1), ratio
+    if refuse:
+        raise ModelError(f"the values of {name} do not vary inside groups; correlation is 1.")
+    return 1.0, math.inf
+
+
+def intraclass_of(
+    found: GroupMoments, value: Hashable = "the groups", *, refuse: bool = True
+) -> Intraclass:
     """Estimate the correlation from sums of squares."""
     groups, rows = sum(found.sizes.values()), found.rows
     if groups < 2 or rows <= groups:
@@ -215,13 +237,11 @@ def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intrac
         )
     between = found.between / (groups - 1)
     within = found.within / (rows - groups)
-    if not within > 0:
-        raise ModelError(f"the values of {value} do not vary inside groups; correlation is 1.")
     squares = math.fsum(size**2 * number for size, number in found.sizes.items())
     average = (rows - squares / rows) / (groups - 1)
-    ratio = between / within
+    correlation, ratio = _correlation(between, within, average, value, refuse=refuse)
     return Intraclass(
-        correlation=(ratio - 1) / (ratio + average - 1),
+        correlation=correlation,
         ratio=ratio,
         between=groups - 1,
         within=rows - groups,

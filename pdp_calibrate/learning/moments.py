@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +27,8 @@ class Moments(Products):
 
     frame: Any = field(repr=False)
     """The frame they come from; read again only for higher moments."""
+    private: bool = False
+    """Whether nothing that is said may depend on them."""
 
     @functools.cached_property
     def covariance(self) -> FloatArray:
@@ -86,11 +90,28 @@ def moments_of(frame: Any) -> Moments:
     Raises `ModelError` naming the column for missing, infinite or non-numeric cells and for a
     column that does not vary. No cell value appears in a message.
     """
-    found = centred_products(frame)
+    return _moments(frame, centred_products(frame))
+
+
+def moments_of_any(frame: Any, bounds: Sequence[tuple[float, float]]) -> Moments:
+    """Compute the moments of all columns of a frame of private rows, whatever it holds.
+
+    So that no covariance is singular, and none is refused, 1e-10 of each variance is added to it,
+    and the square of 1e-12 of the width of the bounds.
+    """
+    found = centred_products(frame, refuse_constant=False)
+    widths = np.array([high / 2 - low / 2 for low, high in bounds]) * 2
+    least = np.diagonal(found.centred) * 1e-10 + found.rows * (1e-12 * widths) ** 2
+    centred = found.centred + np.diag(least)
+    return _moments(frame, dataclasses.replace(found, centred=centred), private=True)
+
+
+def _moments(frame: Any, found: Products, *, private: bool = False) -> Moments:
     return Moments(
         names=found.names,
         rows=found.rows,
         mean=found.mean,
         centred=found.centred,
         frame=frame,
+        private=private,
     )

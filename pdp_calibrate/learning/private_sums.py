@@ -144,8 +144,13 @@ class Units:
         return np.asarray(np.arange(len(self.numbers)) - self.begins[self.numbers])
 
 
-def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFrame[Any]:
-    """Return the columns, all by default; refuse absent columns, empty frames, missing cells."""
+def cells_of(
+    frame: Any, columns: Sequence[Hashable] | None = None, *, gaps: bool = False
+) -> nw.DataFrame[Any]:
+    """Return the columns, all by default; refuse absent columns, empty frames, missing cells.
+
+    With `gaps`, cells may be missing.
+    """
     table = in_memory(frame)
     if table is None:
         raise FrameError(
@@ -156,7 +161,7 @@ def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFr
     if not names:
         raise ModelError("the frame must have at least one column, got none.")
     wanted, found, schema = chosen(frame, names)
-    check_complete(wanted, found, schema)
+    check_complete(wanted, [] if gaps else found, schema)
     return table.select(*found)
 
 
@@ -172,7 +177,7 @@ def numbers_of(
             raise ModelError(f"column {name} must hold numbers, got {kind_name(column.dtype)}.")
         cells = np.asarray(column.to_numpy(), dtype=np.float64)
         if not np.all(np.isfinite(cells)):
-            raise ModelError(f"column {name} must be finite.")
+            raise ModelError(f"column {name} has infinite cells; it must be finite.")
         arrays.append(cells)
     return tuple(table.columns), np.column_stack(arrays)
 
@@ -225,5 +230,5 @@ def states_of(frame: Any, value: str, states: Domain) -> IntArray:
     Nothing is refused here: that would depend on a secret row.
     """
     places: Mapping[Hashable, int] = {state: place for place, state in enumerate(states)}
-    cells = [plain(one) for one in cells_of(frame, [value])[value].to_list()]
+    cells = [plain(one) for one in cells_of(frame, [value], gaps=True)[value].to_list()]
     return np.array([places.get(one, -1) if isinstance(one, Hashable) else -1 for one in cells])

@@ -15,18 +15,25 @@ from pdp_calibrate.learning.private_sums import IntArray
 
 
 def cell_counts(
-    counts: Counter[tuple[Hashable, ...]], names: Sequence[Hashable], domains: Sequence[Domain]
+    counts: Counter[tuple[Hashable, ...]],
+    names: Sequence[Hashable],
+    domains: Sequence[Domain],
+    *,
+    refuse: bool = True,
 ) -> IntArray:
-    """Write counts of rows into a table with one axis per column."""
+    """Write counts of rows into a table with one axis per column.
+
+    A value outside the domain of its column raises, or counts as the first one if not `refuse`.
+    """
     sizes = [len(domain) for domain in domains]
     refuse_too_many_cells(sizes)
     cells = np.zeros(sizes, dtype=np.int64)
     places = [{value: place for place, value in enumerate(domain)} for domain in domains]
     for row, count in counts.items():
         for name, place, value in zip(names, places, row, strict=True):
-            if value not in place:
+            if refuse and value not in place:
                 raise ModelError(f"column {name} holds a value outside its stated domain.")
-        cells[tuple(place[value] for place, value in zip(places, row, strict=True))] += count
+        cells[tuple(place.get(value, 0) for place, value in zip(places, row, strict=True))] += count
     return cells
 
 

@@ -1,7 +1,8 @@
 """Whether releases calibrated on learned models keep their promise under the truth.
 
-Run `python -m tests.benchmarks.learning [section …]` from the project root. For each estimator,
-truth, number of units H and ε of the fit, many frames are drawn from the truth and learned from. A
+Run `python -m tests.benchmarks.learning [section …] [--seed N] [--lines 3,7-12] [--fits N]` from
+the project root; lines of another run are added to the result. For each estimator, truth, number of
+units H and ε of the fit, many frames are drawn from the truth and learned from. A
 release is calibrated to 1 on each model; what its scale leaks under the truth is more than 1 in the
 share reported as misses (5 % are allowed at .95). Beside it: the median of the scale over that of
 the truth itself. Sections are modules `learning_<section>` with a function `cases`, which yields
@@ -10,8 +11,9 @@ the truth itself. Sections are modules `learning_<section>` with a function `cas
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import importlib
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ import numpy as np
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query
-from tests.benchmarks.heading import heading, keep
+from tests.benchmarks.heading import RESULTS, heading, keep
 
 SECTIONS = ("alike", "groups", "chains", "yes_no")
 
@@ -88,25 +90,45 @@ def outcome(case: Case, rng: np.random.Generator) -> Found:
     return Found(missed=missed, refused=refused, ratio=ratio, fits=case.fits)
 
 
-def lines_of(cases: Iterator[Case], rng: np.random.Generator) -> Iterator[str]:
-    """Yield a line for each case."""
+def lines_of(cases: Iterator[Case], args: argparse.Namespace) -> Iterator[str]:
+    """Yield a line for each case; the frames of a line depend on the seed and the line alone."""
     yield f"{'case':64s}{'fits':>6s}{'refused':>9s}{'misses':>8s}{'scale/truth':>13s}"
-    for case in cases:
-        found = outcome(case, rng)
+    wanted = None if args.lines is None else set(_numbers(args.lines))
+    for place, drawn in enumerate(cases):
+        if wanted is not None and place not in wanted:
+            continue
+        case = drawn if args.fits is None else dataclasses.replace(drawn, fits=args.fits)
+        found = outcome(case, np.random.default_rng([args.seed, place]))
         share = found.missed / max(1, found.fits - found.refused)
         yield (f"{case.name:64s}{found.fits:6d}{found.refused:9d}{share:8.3f}{found.ratio:13.3f}")
 
 
-def main(sections: list[str]) -> None:
+def _numbers(text: str) -> Iterator[int]:
+    """Yield the numbers in such a list: 3,7-12."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def main() -> None:
     """Run the sections named, all by default, and keep a result for each."""
-    for section in sections or SECTIONS:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lines", help="the numbers of the lines to run, from 0: 3,7-12")
+    parser.add_argument("--fits", type=int, help="frames to draw for each line")
+    args = parser.parse_args()
+    for section in args.sections or SECTIONS:
         module = importlib.import_module(f"tests.benchmarks.learning_{section}")
         started, found = time.process_time(), [*heading("learning", "numpy", "scipy", "opendp"), ""]
-        for line in lines_of(module.cases(), np.random.default_rng(0)):
+        kept = RESULTS / f"learning_{section}.txt"
+        if args.lines is not None and kept.exists():
+            found = [*kept.read_text(encoding="utf-8").splitlines(), "", *found]
+        for line in lines_of(module.cases(), args):
             found.append(line)
             spent = f"{time.process_time() - started:.0f} CPU seconds"
             keep(f"learning_{section}", [*found, spent])  # a campaign that is stopped is kept
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -16,7 +16,7 @@ CITED = {
 }
 
 
-NUMBERS = list(range(1, 36))
+NUMBERS = list(range(1, 37))
 
 
 def statements():

@@ -54,7 +54,7 @@ def test_missing_groups_and_values_are_counted(make):
         with pytest.raises(pdp.ModelError, match="column x has missing"):
             _group().fit(make(full.assign(x=column)))
         with pytest.raises(pdp.ModelError, match="column x has missing"):
-            pdp.TableEstimator().fit(make(full.assign(x=column)))
+            pdp.TableEstimator(source="public").fit(make(full.assign(x=column)))
         with pytest.raises(pdp.ModelError, match="column x has missing"):
             pdp.pearson(make(full.assign(x=column)))
     with pytest.raises(pdp.ModelError, match="infinite"):
@@ -68,7 +68,7 @@ def test_missing_groups_and_values_are_counted(make):
 def test_numbers_that_are_not_numbers_hide_in_no_engine():
     """NaN among floats is no null in polars; it must not pass for a value."""
     frame = pl.LazyFrame({"home": [1, 1, 2, 2], "x": [0.0, float("nan"), 1.0, 2.0]})
-    for call in (_group().fit, pdp.pearson, pdp.TableEstimator().fit):
+    for call in (_group().fit, pdp.pearson, pdp.TableEstimator(source="public").fit):
         with pytest.raises(pdp.ModelError, match="column x has missing"):
             call(frame)
 

@@ -50,7 +50,7 @@ def test_no_unseen_cell_counts_as_impossible():
 )
 def test_frames_that_do_not_work_are_refused(frame, message):
     with pytest.raises(pdp.ModelError, match=message):
-        pdp.TableEstimator().fit(frame)
+        pdp.TableEstimator(source="public").fit(frame)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_frames_that_do_not_work_are_refused(frame, message):
 )
 def test_bad_parameters_are_refused_when_fitting(parameters, message):
     with pytest.raises(pdp.ModelError, match=message):
-        pdp.TableEstimator(**parameters).fit(FRAME)
+        pdp.TableEstimator(**{"source": "public", **parameters}).fit(FRAME)
 
 
 def test_estimators_clone_and_keep_their_parameters():

@@ -88,5 +88,3 @@ def test_households_of_a_frame_get_a_range_and_calibrate_with_its_upper_end():
     assert low < estimator.intraclass_.correlation < high
     leak = pdp.leakage(estimator.model_, pdp.Sum())
     assert leak.value == pytest.approx(18 * (1 + 4 * high), rel=1e-9)
-    with pytest.raises(pdp.ModelError, match="kind='gaussian'"):
-        pdp.GroupEstimator(by="home", value="income", kind="binary", confidence=0.9).fit(frame)

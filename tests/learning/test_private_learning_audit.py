@@ -116,6 +116,8 @@ def read_frames_once(monkeypatch):
         (group, "numbers_of"), (group, "units_of"),
         (base, "ordered_series"), (base, "units_of"), (markov, "states_of"),
         (gaussian_series, "numbers_of"),
+        (gaussian, "within_reach"), (group, "within_reach"), (group, "as_yes_or_no"),
+        (gaussian_series, "within_reach"),
     ]  # fmt: skip
     for module, name in places:
         function = getattr(module, name)

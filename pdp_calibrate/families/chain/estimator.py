@@ -15,6 +15,7 @@ from pdp_calibrate.core.model import Domain, Model, checked_domain, model_named
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.limits import (
     certain_diameter,
+    drowns_in_noise,
     filled,
     likelihood_diameter,
     noisy_diameter,
@@ -128,9 +129,11 @@ class MarkovChainEstimator(SeriesEstimator):
     Notes
     -----
     A state that was never left says nothing about what follows it. From public rows that raises;
-    from private ones nothing may depend on a row: a value outside `states` is not counted, and what
-    was never seen leads to the noise of group privacy. With `epsilon` it is the noisy counts that
-    decide.
+    from private ones nothing may depend on a row: a value that is missing or outside `states` is
+    not counted, and what was never seen leads to the noise of group privacy. Who has a row at which
+    time is public: times that repeat or leave gaps raise. With `epsilon` it is the noisy counts
+    that decide, and the number of transitions, which is public, whether they are too few for the
+    noise.
 
     Examples
     --------
@@ -267,6 +270,14 @@ class MarkovChainEstimator(SeriesEstimator):
         if max(series.lengths) == 1 or number == 1:  # no neighbours to depend on
             return self._mixing(found.states, 0.0)
         if found.noise_scale:
+            kept = self.max_length or max(series.lengths)
+            steps = sum(n * (min(size, kept) - 1) for size, n in series.lengths.items())
+            if drowns_in_noise(steps, number, found.noise_scale):
+                raise ModelError(
+                    f"{steps} transitions between {number} states are too few for noise of scale"
+                    f" {found.noise_scale:.4g} on each count: what is learned would be noise. More"
+                    " series, a larger epsilon or a smaller max_length help."
+                )
             is_bounded = tells_rows_from_noise(found.moves, found.noise_scale)
         else:
             is_bounded = bool(np.all(found.moves.sum(axis=1) > 0))
@@ -278,15 +289,17 @@ class MarkovChainEstimator(SeriesEstimator):
         if found.noise_scale:
             diameter = noisy_diameter(found.moves, found.noise_scale, confidence)
         elif is_bounded:
-            diameter = self._diameter(found, confidence, exact=exact)
+            diameter = self._diameter(found, confidence, length=max(series.lengths), exact=exact)
         if must_bound and diameter == math.inf:
             raise ModelError(_NOT_BOUNDED)
         return self._mixing(found.states, diameter)
 
-    def _diameter(self, found: _Counts, confidence: float, *, exact: bool) -> float:
-        """Return the upper limit of the diameter of a step."""
+    def _diameter(self, found: _Counts, confidence: float, *, length: int, exact: bool) -> float:
+        """Return the upper limit of the diameter of a step; `length` is that of the longest."""
         diameter = math.inf
+        # A state that was not counted breaks a series into several.
         is_single = found.starts is not None and found.starts.sum() == 1
+        is_single = is_single and found.moves.sum() + 1 == length
         if len(found.states) == 2 and found.starts is not None and is_single:
             low, high = series_interval(found.moves, int(found.starts[1]), confidence)
             diameter = max(high, -low)

@@ -16,6 +16,8 @@ from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.model import Gaussian, bounds_for
 from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
+from pdp_calibrate.frames.open import columns_of
+from pdp_calibrate.frames.recoded import within_reach
 from pdp_calibrate.learning.base import (
     CONFIDENCE,
     FrameEstimator,
@@ -23,18 +25,13 @@ from pdp_calibrate.learning.base import (
     confidence_for,
 )
 from pdp_calibrate.learning.gaussianity import Normality, normality
-from pdp_calibrate.learning.moments import Moments, moments_of
+from pdp_calibrate.learning.moments import Moments, moments_of, moments_of_any
 from pdp_calibrate.learning.private_sums import numbers_of
 
 Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 
 
 _METHODS: tuple[str, ...] = get_args(Method)
-
-_CLIPPED = (
-    "Every row is assumed to lie inside the bounds of its columns: values outside were clipped, and"
-    " what that changes is not covered."
-)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,9 +42,11 @@ class GaussianEstimator(FrameEstimator):
     ----------
     covariance
         ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
-        ``"graphical-lasso"`` (cross-validated, which needs the rows in memory), all on standardised
-        columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no confidence is
-        asked for, or where there are fewer than two rows more than columns and none is given.
+        ``"graphical-lasso"`` (cross-validated, which needs the rows in memory; where it does not
+        converge, public rows raise, and of private ones Ledoit and Wolf's is taken), all on
+        standardised columns. ``"auto"`` is the sample covariance, and ``"ledoit-wolf"`` where no
+        confidence is asked for, or where there are fewer than two rows more than columns and none
+        is given.
     bounds
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
@@ -61,12 +60,14 @@ class GaussianEstimator(FrameEstimator):
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
         Values are clipped to their bounds, noise goes on means of values and of products; the
         relative error of the covariance grows with the square of the number of columns. The set is
-        a Loewner ball that covers the noise too, and noise too large to rule anything out raises;
-        what clipping changes is not covered: choose bounds that hold all values. Sample covariance
-        only.
+        a Loewner ball that covers the noise and the clipping too, as far as the noisy moments show
+        how far the bounds are: bounds a few standard deviations away from the means are needed.
+        What rules nothing out raises. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
-        they are public or historical.
+        they are public or historical. Of private rows none is refused for what it holds: a cell
+        that is missing, not finite or more than a million widths of the bounds away counts as the
+        middle of its bounds, which nothing covers.
 
     Attributes
     ----------
@@ -106,16 +107,18 @@ class GaussianEstimator(FrameEstimator):
             if shrinks
             else None,
         )
+        if not self._may_test:
+            frame = within_reach(frame, self._ranges(frame))
         if epsilon is not None:
             self.diagnostics_ = None
-            covered = self._coverage(sure, notes=(_CLIPPED,))
+            covered = self._coverage(sure)
             return self._fit_privately(frame, epsilon, sure).with_coverage(covered)
-        moments = moments_of(frame)
+        ranges = tuple(self._ranges(frame).values())
+        moments = moments_of(frame) if self._may_test else moments_of_any(frame, ranges)
         need = len(moments.names) + 2
         few = self.covariance == "auto" and moments.rows < need
         if few and self.confidence is CONFIDENCE:  # the number of rows is public
             sure = None
-        ranges = checked_bounds(bounds_for(self.bounds, moments.names), len(moments.names))
 
         def fitted(confidence: float | None) -> Gaussian | SampledGaussian:
             return fitted_model(
@@ -137,6 +140,14 @@ class GaussianEstimator(FrameEstimator):
         upper = fitted(float(CONFIDENCE)) if self._may_test else None
         return found.with_coverage(Coverage(kind="point", upper=upper))
 
+    def _ranges(self, frame: Any) -> dict[str, tuple[float, float]]:
+        """Return the bounds of each column, by name."""
+        names = columns_of(frame)
+        if not names:
+            raise ModelError("the frame must have at least one column, got none.")
+        ranges = checked_bounds(bounds_for(self.bounds, tuple(names)), len(names))
+        return dict(zip(names, ranges, strict=True))
+
     def _fit_privately(self, frame: Any, epsilon: float, confidence: float | None) -> LoewnerBall:
         if confidence is None:
             raise ModelError(
@@ -144,7 +155,7 @@ class GaussianEstimator(FrameEstimator):
                 " amount of shrinkage would be read from the rows. Use covariance='empirical'."
             )
         names, matrix = numbers_of(frame)
-        bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
+        bounds = tuple(self._ranges(frame).values())
         if len(matrix) < 2:
             raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
         return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=confidence)
@@ -257,10 +268,14 @@ def _graphical_lasso(moments: Moments) -> FloatArray:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
+        if moments.private:
+            warnings.simplefilter("ignore")
         warnings.simplefilter("error", ConvergenceWarning)
         try:
             fitted = GraphicalLassoCV(assume_centered=True).fit(moments.standardised())
-        except (ConvergenceWarning, FloatingPointError) as error:
+        except (ConvergenceWarning, FloatingPointError, np.linalg.LinAlgError) as error:
+            if moments.private:  # an error would say something about a row
+                return _ledoit_wolf(moments)
             raise ModelError(
                 "the graphical lasso did not converge; use covariance='ledoit-wolf'."
             ) from error

@@ -14,6 +14,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.alike import GaussianSeries
 from pdp_calibrate.frames.columns import SERIES
+from pdp_calibrate.frames.recoded import within_reach
 from pdp_calibrate.frames.series import (
     NeighbourSums,
     OrderedSeries,
@@ -71,7 +72,12 @@ class GaussianSeriesEstimator(SeriesEstimator):
     max_length
         The public limit on what one series contributes to a private fit: its first values. All of
         them by default; the noise does not depend on it.
-    time_format, source, by
+    source
+        ``private`` if the rows are secret (calibrations will warn), ``public`` if not. Of private
+        rows no value is refused for what it is: one that is missing, not finite or more than a
+        million widths of the bounds away counts as their middle, which nothing covers. Who has a
+        row at which time is public: times that repeat or leave gaps raise.
+    time_format, by
         As for `MarkovChainEstimator`.
 
     Attributes
@@ -111,6 +117,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
         sure = confidence_for(self.confidence, epsilon=epsilon)
         checked_lowest(self.lowest)
         longest = self._longest_used(epsilon)
+        if not self._may_test:
+            frame = within_reach(frame, {self.value: bounds})
         series = self._series(frame)
         if self._may_test:
             found = neighbour_sums(series, bounds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,7 +36,7 @@ from pdp_calibrate.families.table.structure import (
     tree_law,
     tree_laws,
 )
-from pdp_calibrate.frames.counts import contingency
+from pdp_calibrate.frames.counts import MISSING, contingency
 from pdp_calibrate.frames.open import columns_of
 from pdp_calibrate.learning.base import (
     FrameEstimator,
@@ -86,7 +87,7 @@ class TableEstimator(FrameEstimator):
         Public edges of numeric columns, ``{column: edges}``. A bin holds its lower edge and not
         its upper one, the last holds both; the middle of a bin represents it, so a sum is off by
         up to half a width for each value. `binned` puts the middles into a frame, which is
-        what to release about. Values outside raise.
+        what to release about. Values of public rows outside raise.
     confidence
         None makes no claim about the error of learning: the fit is marked as open. A number such
         as 0.95 gives a `SampledTable`: all tables that the rows do not rule out. For ``joint``
@@ -105,7 +106,9 @@ class TableEstimator(FrameEstimator):
         any two columns is rejected; ``holm``, ``bonferroni`` or ``none`` for all pairs together.
         A higher level joins more columns, which is the careful direction.
     source
-        ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+        ``private`` if the rows are secret (calibrations will warn), ``public`` if not. Of private
+        rows none is refused for what it holds: a value that is missing or outside its domain counts
+        as the first of the domain, one outside the bins belongs to the nearest.
 
     Attributes
     ----------
@@ -150,7 +153,7 @@ class TableEstimator(FrameEstimator):
         names = columns_of(frame)
         if not names:
             raise ModelError("the frame must have at least one column, got none.")
-        rows, stated = binned(frame, checked_bins(self.bins)), self._stated(names)
+        rows, stated = self._binned(frame), self._stated(names)
         fits = {
             "joint": self._joint,
             "chow-liu": self._tree,
@@ -177,7 +180,19 @@ class TableEstimator(FrameEstimator):
     def binned(self, frame: Any) -> Any:
         """Put the middle of its bin in place of each value of a binned column."""
         _ = self.model_
-        return binned(frame, checked_bins(self.bins))
+        return self._binned(frame)
+
+    def _binned(self, frame: Any) -> Any:
+        return binned(frame, checked_bins(self.bins), refuse=self._may_test)
+
+    def _counts(self, frame: Any, names: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
+        """Count combinations of values; of private rows none is refused."""
+        return contingency(frame, names, gaps=not self._may_test)
+
+    def _cells(self, frame: Any, names: Sequence[Hashable], domains: Sequence[Domain]) -> IntArray:
+        """Count the cells of a table of some columns."""
+        counts = self._counts(frame, names)
+        return cell_counts(counts, names, domains, refuse=self._may_test)
 
     def _check(self) -> None:
         if self.structure not in _STRUCTURES:
@@ -225,12 +240,13 @@ class TableEstimator(FrameEstimator):
         return stated
 
     def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
-        counts = contingency(frame, names)
+        counts = self._counts(frame, names)
         domains = [
-            stated.get(name) or observed(row[place] for row in counts)
+            stated.get(name) or observed({row[place] for row in counts} - {MISSING})
             for place, name in enumerate(names)
         ]
-        cells, scale = cell_counts(counts, names, domains), 0.0
+        cells = cell_counts(counts, names, domains, refuse=self._may_test)
+        scale = 0.0
         rows = int(cells.sum())
         if self.epsilon is not None:
             if self.confidence is None and self.smoothing is None:
@@ -281,14 +297,15 @@ class TableEstimator(FrameEstimator):
         found: dict[tuple[int, ...], IntArray] = {}
         for i, j in itertools.combinations(range(len(names)), 2):
             two = [names[i], names[j]]
-            found[i, j] = cell_counts(contingency(frame, two), two, [domains[i], domains[j]])
+            found[i, j] = self._cells(frame, two, [domains[i], domains[j]])
         return {(i, j): cells for (i, j), cells in self._noisy(found).items()}, domains
 
     def _domains(
         self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
     ) -> list[Domain]:
         return [
-            stated.get(name) or observed(value for (value,) in contingency(frame, [name]))
+            stated.get(name)
+            or observed({value for (value,) in self._counts(frame, [name])} - {MISSING})
             for name in names
         ]
 
@@ -352,7 +369,7 @@ class TableEstimator(FrameEstimator):
                     f"the graph connects {', '.join(map(str, columns))} too closely: a table of"
                     f" them has more than {MAXIMAL_CELLS} cells. State fewer edges."
                 )
-            counts[*parents, child] = cell_counts(contingency(frame, columns), columns, among)
+            counts[*parents, child] = self._cells(frame, columns, among)
         factors = []
         for places, cells in self._noisy(counts).items():
             smoothed = cells + self._each(cells.size)
@@ -374,7 +391,7 @@ class TableEstimator(FrameEstimator):
         blocks = connected_blocks(self.tests_, names)
         for block in blocks:
             columns = [names[k] for k in block]
-            cells = cell_counts(contingency(frame, columns), columns, [domains[k] for k in block])
+            cells = self._cells(frame, columns, [domains[k] for k in block])
             among = [domains[k] for k in block]
             tables.append(self._law(cells, columns, among, rows=int(cells.sum())))
         if len(tables) == 1:

@@ -258,15 +258,15 @@ class _PairFit:
         """Return the law, halves as rows and columns, and the logarithm of its constant."""
         alone, flat = parameters[: self.width], np.zeros(self.width**2)
         flat[self.upper] = parameters[self.width :]
-        couplings = flat.reshape(self.width, self.width)
+        square = flat.reshape(self.width, self.width)
         here, there = slice(None, self.split), slice(self.split, None)
 
         def within(half: FloatArray, part: slice) -> FloatArray:
             return np.asarray(
-                half @ alone[part] + np.sum((half @ couplings[part, part]) * half, axis=1)
+                half @ alone[part] + np.sum((half @ square[part, part]) * half, axis=1)
             )
 
-        logs = self.left @ couplings[here, there] @ self.right.T
+        logs = self.left @ square[here, there] @ self.right.T
         logs += within(self.left, here)[:, np.newaxis] + within(self.right, there)
         peak = float(logs.max())
         np.exp(logs - peak, out=logs)

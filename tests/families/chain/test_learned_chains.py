@@ -6,14 +6,17 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate.families.chain.limits import (
     certain_diameter,
+    drowns_in_noise,
     filled,
     likelihood_diameter,
     noisy_diameter,
     series_interval,
+    tells_rows_from_noise,
 )
 
 GIVEN = {"value": "state", "order_by": "time"}
@@ -179,6 +182,47 @@ def test_states_never_left_are_refused_of_public_rows_only():
         pdp.MarkovChainEstimator(**GIVEN, states=[0, 1], source="public").fit(frame)
 
 
+@pytest.mark.parametrize(("rate", "units", "epsilon"), [
+    (0.2, 30, 2.0), (0.2, 300, 0.5), (0.02, 30, 2.0), (0.02, 60, 1.0), (0.02, 100, 0.5),
+    (0.02, 300, 1.0),
+])  # fmt: skip
+def test_limits_of_noisy_counts_hold_near_the_least_of_rows(rate, units, epsilon):
+    """Of fits that are not refused a tenth miss at most; with a floor of b itself, a third."""
+    rng, fits, length = np.random.default_rng(8), 400, 8
+    law = np.array([[1 - rate, rate], [rate, 1 - rate]])
+    noise_scale = 2 * (length - 1) / epsilon
+    assert not drowns_in_noise(units * (length - 1), 2, noise_scale)
+    truth = pdp.MarkovChain(transition=law, length=length, states=[0, 1])
+    scale = pdp.calibrate(truth, pdp.Sum(), epsilon=1.0).scale
+    missed = kept = 0
+    low, high = 0.0, 20.0  # the diameter above which a set gives at least this scale
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        mixing = pdp.MixingChain(length=length, states=[0, 1], diameter=middle)
+        enough = pdp.calibrate(mixing, pdp.Sum(), epsilon=1.0).scale >= scale
+        low, high = (low, middle) if enough else (middle, high)
+    for _ in range(fits):
+        counts = np.zeros((2, 2))
+        state = rng.integers(2, size=units)
+        for _ in range(length - 1):
+            after = np.where(rng.random(units) < rate, 1 - state, state)
+            np.add.at(counts, (state, after), 1)
+            state = after
+        share = 1 - np.exp(-1 / noise_scale)
+        counts += rng.geometric(share, (2, 2)) - rng.geometric(share, (2, 2))
+        if tells_rows_from_noise(counts, noise_scale):
+            kept += 1
+            missed += noisy_diameter(counts, noise_scale, 0.95) < low
+    assert kept > 0.9 * fits
+    assert missed <= stats.binom.isf(1e-6, kept, 0.08)
+
+
+def test_so_few_series_that_only_large_noise_would_show_them_are_refused():
+    assert drowns_in_noise(30 * 7, 2, 14.0)
+    assert not drowns_in_noise(60 * 7, 2, 14.0)
+    assert drowns_in_noise(60 * 7, 3, 14.0)
+
+
 def test_private_fits_cover_the_noise_and_refuse_by_it_alone():
     rng, law = np.random.default_rng(3), SYMMETRIC
     given = {**GIVEN, "groups": "unit", "states": [0, 1], "max_length": 8, "epsilon": 1.0}
@@ -191,8 +235,11 @@ def test_private_fits_cover_the_noise_and_refuse_by_it_alone():
     assert model.estimation_epsilon == 1.0
     # At a rate of .1, 17 of 20 would miss once in 1e14 runs.
     assert sum(one < pdp.MixingChain.diameter_of(law) for one in diameters) < 17
+    with pytest.raises(pdp.ModelError, match="2800 transitions between 2 states are too few"):
+        pdp.MarkovChainEstimator(**{**given, "epsilon": 1e-3}).fit(frame)
+    rare = frame_of(np.zeros((400, 8), dtype=int))  # one state is never left
     with pytest.raises(pdp.ModelError, match="seen in the noise"):
-        pdp.MarkovChainEstimator(**{**given, "epsilon": 1e-3}).fit(frame_of(drawn(rng, law, 3, 8)))
+        pdp.MarkovChainEstimator(**given).fit(rare)
     strange = frame.assign(state=frame["state"].where(frame.index % 50 > 0, 9))
     pdp.MarkovChainEstimator(**given).fit(strange)  # not refused
     for changes, message in (

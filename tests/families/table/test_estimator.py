@@ -248,7 +248,7 @@ def test_the_correction_for_many_tests_is_the_one_asked_for(
 def test_bad_parameters_of_tables_are_refused(parameters, message):
     frame = chained(np.random.default_rng(0), 20)
     with pytest.raises(pdp.ModelError, match=message):
-        pdp.TableEstimator(**parameters).fit(frame)
+        pdp.TableEstimator(source="public", **parameters).fit(frame)
 
 
 INCOMES = pd.DataFrame({"income": [0.0, 9.99, 10.0, 29.0, 30.0, 100.0], "ill": [0, 1] * 3})
@@ -296,9 +296,10 @@ def test_bins_on_other_frames():
     ],
 )
 def test_columns_of_the_wrong_kind_are_named(frame, parameters, message):
+    frame = pd.DataFrame(frame)
     for kind in ("joint", "chow-liu", "blocks"):
         with pytest.raises(pdp.ModelError, match=message):
-            pdp.TableEstimator(structure=kind, **parameters).fit(pd.DataFrame(frame))
+            pdp.TableEstimator(structure=kind, source="public", **parameters).fit(frame)
 
 
 def test_unseen_categories_are_refused_at_release_by_name_only():
