@@ -18,8 +18,6 @@ REFRESH_SECONDS = 0.2
 """Between checks of the clock while threads work."""
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
-LOADING_SECONDS = 0.5
-"""What loading a family's code takes where it was compiled before, numba included."""
 SEARCHES_TO_HALF = 3
 """Searches after which a bar is half full; their total number is not known in advance."""
 
