@@ -451,6 +451,7 @@ def calibrate_to_accuracy(
     )
     if found.epsilon > LARGE_EPSILON and not allow_large_epsilon:
         _refuse_large(found, half_width, alpha, time_limit)
+    warn_of_point(found)
     return found
 
 
@@ -475,8 +476,6 @@ def _refuse_large(
         f" ±{two_digits(reached)}. Ask for less, or allow it: allow_large_epsilon=True,"
         " --allow-large-epsilon, or the box on the page."
     )
-    warn_of_point(found)
-    return found
 
 
 def verify(calibration: AnyCalibration) -> Leakage:

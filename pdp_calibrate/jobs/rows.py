@@ -410,7 +410,8 @@ def as_assumption(job: Job, model: Model | None) -> Job | None:
         return None
     options = {key: value for key, value in job.options.items() if key != "model"}
     options |= {"correlation": correlation}
-    return dataclasses.replace(job, options={"bounds": bounds} | options)
+    stated = cast("Options", {"bounds": bounds} | options)
+    return dataclasses.replace(job, options=stated)
 
 
 def known_as(model: Model, source: Model) -> Model:

@@ -10,8 +10,9 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.families.exchangeable.laws import equal_values
 from pdp_calibrate.families.exchangeable.rates import RateGroup
-from pdp_calibrate.families.exchangeable.search import GroupEngine, equal_values
+from pdp_calibrate.families.exchangeable.search import GroupEngine
 
 _WIDEST = 300.0  # 1/λ above which e^{1/λ} times a quotient might overflow
 _LARGEST_ERROR = 1e-6  # of the leakage: beyond, the general search is used
