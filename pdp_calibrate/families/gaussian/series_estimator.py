@@ -95,7 +95,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
     >>> estimator.set_params(source="public", confidence=None).fit(loads).model_
     GaussianSeries(6 tuples, public)
     >>> round(estimator.correlation_, 2)
-    0.5
+    0.39
     """
 
     value: str
