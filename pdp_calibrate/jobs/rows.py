@@ -408,16 +408,9 @@ def as_assumption(job: Job, model: Model | None) -> Job | None:
     ((kind, correlation, bounds),) = said
     if (kind is GaussianSeries) != ("order_by" in job.options):
         return None
-<<<<<<< HEAD
     others = {key: value for key, value in job.options.items() if key != "model"}
     options = {"bounds": bounds} | others | {"correlation": correlation}
     return dataclasses.replace(job, options=cast("Options", options))
-=======
-    options = {key: value for key, value in job.options.items() if key != "model"}
-    options |= {"correlation": correlation}
-    stated = cast("Options", {"bounds": bounds} | options)
-    return dataclasses.replace(job, options=stated)
->>>>>>> rest
 
 
 def known_as(model: Model, source: Model) -> Model:

@@ -256,15 +256,9 @@ class _PairFit:
 
     def _table(self, parameters: FloatArray) -> tuple[FloatArray, float]:
         """Return the law, halves as rows and columns, and the logarithm of its constant."""
-<<<<<<< HEAD
         alone, flat = parameters[: self.width], np.zeros(self.width**2)
         flat[self.upper] = parameters[self.width :]
         square = flat.reshape(self.width, self.width)
-=======
-        alone, entries = parameters[: self.width], np.zeros(self.width**2)
-        entries[self.upper] = parameters[self.width :]
-        couplings = entries.reshape(self.width, self.width)
->>>>>>> rest
         here, there = slice(None, self.split), slice(self.split, None)
 
         def within(half: FloatArray, part: slice) -> FloatArray:
