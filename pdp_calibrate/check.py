@@ -1014,8 +1014,10 @@ class Chain(Finite):
                 found = []
                 for k in range(len(pairs)):
                     coupled[side][k] *= differing(apart[side][n - 1][k], level, n - 1)
-                    through = (kept[b][k] * passed_on(apart[side][b][k], others[b - 1])
-                               for b in range(1, n))  # fmt: skip
+                    through = (
+                        kept[b][k] * passed_on(apart[side][b][k], others[b - 1])
+                        for b in range(1, n)
+                    )
                     found.append(min(coupled[side][k], *through))
                 kept.append(found)
                 most[side].append(max(found))
