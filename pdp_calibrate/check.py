@@ -1477,6 +1477,26 @@ def calibrations(stored: Stored) -> Iterator[Stored]:
         yield stored | asked_in(released) | about | {"rows": rows, "leakage": {"value": spent[-1]}}
 
 
+def check_total(stored: Stored, meter: Meter) -> None:
+    """Check that a ledger's sum of its first entries is not below them; nothing rests on it."""
+    total, near = stored["total"], 1 - Fraction(1, 10**9)
+    until = at_most(total["entries"])
+    intact(until <= len(stored["entries"]), "its sum is about entries that are not there.")
+    entries = [one for one in stored["entries"][:until] if one["draw"] == total["draw"]]
+    for kind, name in (("charge", "dp_epsilon"), ("estimation", "draw_epsilon")):
+        charged = sum((number(one["dp_epsilon"]) for one in entries if one["kind"] == kind), ZERO)
+        follows(number(total[name]) >= charged * near, "its sum is below its entries.")
+    released = [entry for entry in entries if entry["kind"] == "release"]
+    if released:
+        part = read(stored | asked_in(released) | {"rows": released[0]["rows"]}, meter)
+        budgets = numbers(total["budgets"], part.size)
+        moved = part.reaches() if part.added else []
+        follows(
+            all(budget >= reach * near for budget, reach in zip(budgets, moved, strict=False)),
+            "its sum is below its entries.",
+        )
+
+
 def asked_in(entries: Sequence[Stored]) -> Stored:
     """Return the questions of a ledger's entries as those of one calibration."""
     pairs = [p for e in entries for p in zip(e["queries"], e["scales"], strict=True)]
@@ -1618,6 +1638,8 @@ def check(stored: Any) -> tuple[int, str]:
                 check_part(part)
             if held is not stored:
                 check_sizes(stored, held)
+            if "total" in held and held["type"] == "Ledger":
+                check_total(held, meter)
             return PROVED, f"Proved: {sentence(held, part)}"
     except Broken as answer:
         return BROKEN, f"Not so: {answer}"

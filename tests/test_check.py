@@ -996,8 +996,15 @@ def test_a_ledger_with_an_anchor_and_one_of_very_many_answers_are_proved(tmp_pat
     described, _ = ledger_of(tmp_path / "many", CHAIN, [pdp.Sum(), pdp.Mean()])
     assert "total" in described
     assert check(described)[0] == PROVED
-    described["total"]["budgets"] = [0.0] * 30  # the entries count, whatever the sum says
     assert check(described | {"epsilon": 0.1})[0] == BROKEN
+    budgets = described["total"]["budgets"]
+    for changed in ({"budgets": [0.0] * 30}, {"budgets": [*budgets[:-1], budgets[-1] * 0.999]}):
+        code, words = check(described | {"total": described["total"] | changed})
+        assert code == BROKEN
+        assert "its sum is below its entries" in words
+    assert check(described | {"total": described["total"] | {"entries": 9}})[0] == UNDECIDED
+    more = described["total"] | {"budgets": [2 * budget for budget in budgets]}
+    assert check(described | {"total": more})[0] == PROVED
 
 
 def test_a_ledger_follows_the_orders_of_its_certificate(tmp_path, monkeypatch):
