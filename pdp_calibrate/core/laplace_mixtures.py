@@ -67,9 +67,9 @@ class LaplaceSearch:
         start = self._problem.nobody() if self._strongest is None else self._strongest(scale)
         attained = start.lower
 
-        def judge(_bound: float, number: int) -> Bracket:
+        def judge(bound: float, number: int) -> Bracket:
             nonlocal attained
-            found = self._judged(number, scale, attained)
+            found = self._judged(number, scale, attained, bound, limits.deadline)
             attained = max(attained, found.lower)
             return found
 
@@ -84,12 +84,21 @@ class LaplaceSearch:
             what="comparing adversaries",
         )
 
-    def _judged(self, number: int, scale: float | FloatArray, attained: float) -> Bracket:
-        """Compare all secrets of a case, at every output."""
+    def _judged(
+        self,
+        number: int,
+        scale: float | FloatArray,
+        attained: float,
+        bound: float,
+        deadline: float,
+    ) -> Bracket:
+        """Compare all secrets of a case, at every output; what there is no time for is bounded."""
         case, found = self._cases[number], _upper(0.0, self._cases[number])
         hidden = self._problem.hidden_noise
         for mixtures in self._mixtures(number):
             for part in densities_of(mixtures, scale):
+                if time.monotonic() > deadline:
+                    return found.or_worse(_upper(bound, case))
                 found = found.or_worse(self._compared(case, mixtures, part, attained))
             for part in densities_of(mixtures, scale, corners=True) if hidden else ():
                 # What is left out cancels only in the tails: these give the lower end.
