@@ -216,7 +216,9 @@ def log_densities(
             log_laws = np.log(laws)
     log_terms = log_laws[..., np.newaxis] - distances
     peak = log_terms.max(axis=2)
-    log_density = peak + np.log(np.exp(log_terms - peak[:, :, np.newaxis]).sum(axis=2))
+    base = np.where(np.isneginf(peak), 0.0, peak)  # a law without mass stays without: −∞
+    with np.errstate(divide="ignore"):
+        log_density = base + np.log(np.exp(log_terms - base[:, :, np.newaxis]).sum(axis=2))
     largest_log = float(-np.min(log_laws, where=np.isfinite(log_laws), initial=0.0))
     # Four results on the way are logarithms: of the law, of the term, and twice the peak.
     error = rounding_error(

@@ -24,6 +24,7 @@ def test_parallel_answers_leak_what_brute_force_over_all_outputs_finds(seed):
         probabilities=(cells / cells.sum()).reshape((2,) * size), domains=[[0, 1]] * size
     )
     weights = rng.integers(-2, 3, size=size).astype(float)
+    weights[int(rng.integers(size))] = 1.0
     factors = rng.choice([-2.0, -1.0, 0.5, 1.0, 3.0], size=several)
     queries = [pdp.Linear(weights=(factor * weights).tolist()) for factor in factors]
     scales = rng.uniform(0.5, 4.0, size=several).tolist()

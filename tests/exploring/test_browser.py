@@ -136,8 +136,8 @@ def test_the_story(browser, address, folder):
             slider.fill("0.4")
         else:
             slider.press("ArrowRight")  # by keyboard
-        said = SAID | {"correlation": (0, most), "epsilon": 1.0}
-        wanted = frame.pdp.calibrate("mean(income)", **said).scale
+        options = SAID | {"correlation": (0, most), "epsilon": 1.0}
+        wanted = frame.pdp.calibrate("mean(income)", **options).scale
         wait_for_scale(page, wanted)
         assert page.inner_text("#scale") == f"{wanted:.6g}"
     page.wait_for_selector("figure[data-picture=leakage_by_scale]:not([data-open]) svg")

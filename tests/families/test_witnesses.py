@@ -87,7 +87,12 @@ def test_a_witness_is_admitted_and_attains_the_lower_end_alone(name, noise, seed
     if noise == "gaussian":
         asked |= {"noise": "gaussian", "delta": float(10 ** rng.uniform(-6, -2))}
     for group in adversaries(rng, sum(model.copies), model):
-        leak = pdp.leakage(model, query, adversaries=group, **asked)
+        try:
+            leak = pdp.leakage(model, query, adversaries=group, **asked)
+        except pdp.PdpError as refused:
+            if "is too small: epsilon" not in str(refused):
+                raise
+            continue  # noise so small that no δ stands beside its ε
         if leak.witness is None:
             assert leak.lower == 0
             continue

@@ -176,8 +176,11 @@ def bounds_on_targets(
         place = Place.nearest(length, knowledge.targets[0], knowledge.known)
         window = slice(place.low + 1, place.high)
     inside = None if own is None else own[window]
-    found = likelihood_bounds(chain.mixing, budgets[window], inside)
-    return {target: float(found[target - window.start]) for target in knowledge.targets}
+    bounds = likelihood_bounds(chain.mixing, budgets[window], inside)
+    # Who knows all others learns what the target's own budget allows, between values that never
+    # occur as well: that is plain DP, whatever the law.
+    bounds = np.maximum(bounds, budgets[window] * ROUND_UP)
+    return {target: float(bounds[target - window.start]) for target in knowledge.targets}
 
 
 def separates(problem: Problem) -> bool:
