@@ -180,7 +180,9 @@ class Contributions:
         length = float(np.linalg.norm(longest, 2 if euclidean else 1))
         numbers = moved[:, pivot] / longest[pivot] * length
         exact = not apart.any() and np.all(moved == np.floor(moved))
-        exact = exact and np.all(numbers * longest[pivot] == moved[:, pivot] * length)
+        # Products of whole numbers are exact; a length that is a root has been rounded.
+        whole = length == math.floor(length) and np.all(numbers == np.floor(numbers))
+        exact = exact and whole and np.all(numbers * longest[pivot] == moved[:, pivot] * length)
         ends = np.cumsum([len(array) for array in differences])[:-1]
         charges = [
             0.0 if exact else 2 * float(off.max()) + 8 * UNIT_ROUNDOFF * float(np.ptp(along))

@@ -124,3 +124,15 @@ def test_what_is_parallel_up_to_rounding_is_charged():
     assert line.contributions.total_range() == pytest.approx(0.4 + 2.8)
     euclidean = line_of(third, other, euclidean=True)
     assert euclidean.contributions.total_range() == pytest.approx(10**0.5 * 0.8)
+
+
+@pytest.mark.parametrize("several", [2, 3, 5, 7])
+def test_a_length_that_is_a_root_is_charged(several):
+    """The root is rounded, down for 3 answers: what it lacks is part of the bound."""
+    values = [[0.0] * several, [1.0] * several]
+    line = line_of(values, values, euclidean=True)
+    exact = 2 * np.sqrt(np.longdouble(several))
+    reached = np.longdouble(line.contributions.total_range()) + line.contributions.rounding
+    assert 0 < line.contributions.rounding < 1e-14
+    assert reached >= exact
+    assert line_of(values, values).contributions.rounding == 0
